@@ -1,7 +1,7 @@
 """What every encoder-decoder of precis must satisfy. A model's own test module calls `check_seq2seq`."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel
@@ -9,7 +9,9 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedModel
 ATOL = 1e-5
 
 
-def random_batch(model: PreTrainedModel, *, lengths=(17, 9, 23), target=8, seed=0):
+def random_batch(
+    model: PreTrainedModel, *, lengths: Sequence[int] = (17, 9, 23), target: int = 8, seed: int = 0
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Right-padded sources of different lengths and labels with ignored positions."""
     generator = torch.Generator().manual_seed(seed)
     vocabulary = model.config.vocab_size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from io import BytesIO
 
 import docx
@@ -104,7 +105,7 @@ def typed(
     return stream + "ET\n"
 
 
-def word(fill) -> bytes:
+def word(fill: Callable[[WordDocument], object]) -> bytes:
     """A .docx that python-docx wrote."""
     document: WordDocument = docx.Document()
     fill(document)

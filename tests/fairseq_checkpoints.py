@@ -43,7 +43,7 @@ def bert_like(
     *,
     entries: int | None = None,
     marks: tuple[str, ...] = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
-):
+) -> PreTrainedTokenizerFast:
     """A word tokenizer with BERT's control tokens and template."""
     words = sorted({word for text in texts for word in re.findall(r"\w+|[^\w\s]", text.lower())})
     vocabulary = [marks[0], "[unused0]", "[unused1]", *marks[1:], *words]

@@ -4,7 +4,9 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import uvicorn
@@ -16,7 +18,6 @@ from precis.server.limits import Limits
 from precis.server.listener import listen
 from precis.server.middleware import Access
 from precis.server.model_pool import ModelPool
-from precis.server.served_model import ServedModel
 
 
 @dataclass
@@ -24,13 +25,19 @@ class Running:
     """A service that listens."""
 
     url: str
-    served_model: ServedModel
+    served_model: Any  # or what stands in its place
     server: uvicorn.Server
     thread: threading.Thread
     told: list[str]
 
-    def client(self, **options) -> httpx.Client:
+    def client(self, **options: Any) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=60, trust_env=False, **options)
+
+    @property
+    def port(self) -> int:
+        port = httpx.URL(self.url).port
+        assert port is not None
+        return port
 
     def stop(self) -> None:
         self.server.should_exit = True
@@ -53,17 +60,17 @@ class ByWords:
     def at_least(self, text: str) -> int:
         return len(text.split())
 
-    def count(self, texts) -> list[int]:
+    def count(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
 
-def run(served_model, **options) -> Running:
+def run(served_model: Any, **options: Any) -> Running:
     return run_pool(ModelPool.of(served_model), served_model, **options)
 
 
 def run_pool(
     pool: ModelPool,
-    served_model=None,
+    served_model: Any = None,
     *,
     limits: Limits | None = None,
     keys: Keys | None = None,

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ SHAPE = {"vocab_size": 50, "hidden_size": 16, "encoder_layers": 1, "decoder_laye
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One model of each type, on disk."""
     place = tmp_path_factory.mktemp("models")
     ours = ZCodePPConfig(**SHAPE, num_attention_heads=2, intermediate_size=16)
@@ -30,7 +31,7 @@ LATER = "from transformers import AutoModel\nimport precis"
 
 
 @pytest.mark.parametrize("first", ["import precis", pytest.param(LATER, marks=pytest.mark.slow)])
-def test_auto_classes_open_our_folders_after_importing_precis_alone(folders, first):
+def test_auto_classes_open_our_folders_after_importing_precis_alone(folders: Path, first: str) -> None:
     code = f"""
 {first}
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
@@ -56,7 +57,7 @@ print(type(AutoModel.from_config(ProphetNetConfig(hidden_size=16, num_encoder_la
 
 
 @pytest.mark.long
-def test_a_tokenizer_alone_does_not_load_the_models(folders):
+def test_a_tokenizer_alone_does_not_load_the_models(folders: Path) -> None:
     code = """
 import precis, sys
 from transformers import AutoTokenizer

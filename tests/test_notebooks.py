@@ -42,7 +42,7 @@ def _run(notebook: Path) -> dict:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_it_is_of_format_4_with_an_id_for_each_cell_and_no_output(notebook):
+def test_it_is_of_format_4_with_an_id_for_each_cell_and_no_output(notebook: Path) -> None:
     whole = json.loads(notebook.read_text(encoding="utf-8"))
     assert (whole["nbformat"], whole["nbformat_minor"] >= 5) == (4, True)
     ids = [cell["id"] for cell in whole["cells"]]
@@ -50,13 +50,15 @@ def test_it_is_of_format_4_with_an_id_for_each_cell_and_no_output(notebook):
     assert all(not cell["outputs"] for cell in whole["cells"] if cell["cell_type"] == "code")
 
 
-def test_the_notebook_for_research_keeps_its_promises(tmp_path, monkeypatch):
+def test_the_notebook_for_research_keeps_its_promises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert _run(EXAMPLES / "research.ipynb")["trained"] > 0
 
 
 @pytest.mark.slow
-def test_the_first_ten_minutes_end_with_scores(tmp_path, monkeypatch):
+def test_the_first_ten_minutes_end_with_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names = _run(EXAMPLES / "first_ten_minutes.ipynb")
     assert len(names["summaries"]) == 4

@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ ROWS = [
 VERDICTS = ("decided", "not decided", "contradicted", "never run")
 
 
-def resolve(dotted: str):
+def resolve(dotted: str) -> Any:
     """The object behind `package.module.Class.member`."""
     parts = dotted.split(".")
     for split in range(len(parts), 0, -1):
@@ -32,12 +33,12 @@ def resolve(dotted: str):
     raise ModuleNotFoundError(dotted)
 
 
-def test_there_are_rows():
+def test_there_are_rows() -> None:
     assert len(ROWS) >= 10
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_row_names_a_symbol_and_a_test_that_exist(row):
+def test_row_names_a_symbol_and_a_test_that_exist(row: list[str]) -> None:
     _, _, symbol, test, _ = (re.sub("`", "", cell) for cell in row)
     assert resolve(symbol) is not None
     path, function = test.split("::")
@@ -46,7 +47,7 @@ def test_row_names_a_symbol_and_a_test_that_exist(row):
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
-def test_row_says_what_our_runs_decide_and_by_which_command(row):
+def test_row_says_what_our_runs_decide_and_by_which_command(row: list[str]) -> None:
     result = row[-1]
     if result == "its test":
         return

@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis import Summarizer
 from precis.export.onnx_files import LONGEST, source_limits
@@ -26,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 TEXTS = documents(12)
 
 
-def _prophetnet():
+def _prophetnet() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     import torch
 
     from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
@@ -44,7 +46,7 @@ def _prophetnet():
 
 
 @pytest.fixture(scope="module", params=["zcodepp", "prophetnet"])
-def exported(request, tmp_path_factory):
+def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A model's folder and its exported form."""
     model, tokenizer = _prophetnet() if request.param == "prophetnet" else tiny(request.param)
     place = tmp_path_factory.mktemp(request.param)
@@ -64,7 +66,7 @@ def exported(request, tmp_path_factory):
     ],
     ids=["greedy", "beams", "never"],
 )
-def test_the_tokens_are_those_of_torch(exported, settings):
+def test_the_tokens_are_those_of_torch(exported: tuple[str, Path], settings: GenerationSettings) -> None:
     import precis_onnx
 
     source, folder = exported
@@ -77,14 +79,14 @@ def test_the_tokens_are_those_of_torch(exported, settings):
     assert not any(one.truncated for one in found)
 
 
-def _theirs(settings):
+def _theirs(settings: GenerationSettings) -> Any:
     from precis_text.decoding_settings import GenerationSettings as Theirs
 
     return Theirs(**{name: getattr(settings, name) for name in Theirs.__dataclass_fields__})
 
 
 @pytest.mark.slow
-def test_limits_of_length_hold_as_with_torch(exported):
+def test_limits_of_length_hold_as_with_torch(exported: tuple[str, Path]) -> None:
     import precis_onnx
 
     source, folder = exported
@@ -98,7 +100,7 @@ def test_limits_of_length_hold_as_with_torch(exported):
 
 
 @pytest.mark.slow
-def test_the_files_have_optimums_names(exported):
+def test_the_files_have_optimums_names(exported: tuple[str, Path]) -> None:
     import onnxruntime
 
     _, folder = exported
@@ -112,7 +114,7 @@ def test_the_files_have_optimums_names(exported):
 
 
 @pytest.mark.slow
-def test_a_changed_file_is_refused(exported, tmp_path):
+def test_a_changed_file_is_refused(exported: tuple[str, Path], tmp_path: Path) -> None:
     import precis_onnx
 
     copied = tmp_path / "copied"
@@ -134,12 +136,14 @@ def sealed(folder: Path, *, without: str = "") -> Path:
 @pytest.mark.parametrize(
     "missing", ["onnx.json", "encoder_model.onnx", "tokenizer.json", "scorer_model.onnx"]
 )
-def test_a_file_that_the_seal_does_not_list_is_not_opened(missing, tmp_path, monkeypatch):
+def test_a_file_that_the_seal_does_not_list_is_not_opened(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from precis_onnx import folder as module
 
     opened = []
 
-    def session(path, **_):
+    def session(path: str | Path, **_: object) -> object:
         opened.append(Path(path).name)
         return object()
 
@@ -153,7 +157,7 @@ def test_a_file_that_the_seal_does_not_list_is_not_opened(missing, tmp_path, mon
     assert missing not in opened
 
 
-def test_a_tokenizer_of_a_folder_is_bounded(tmp_path, monkeypatch):
+def test_a_tokenizer_of_a_folder_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from precis_onnx import folder as module
 
     monkeypatch.setattr("onnxruntime.InferenceSession", lambda path, **_: object())
@@ -165,7 +169,7 @@ def test_a_tokenizer_of_a_folder_is_bounded(tmp_path, monkeypatch):
         module.open_folder(sealed(tmp_path))
 
 
-def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path):
+def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path: Path) -> None:
     import precis_onnx
 
     (tmp_path / "thesis.txt").write_text("mine")
@@ -175,7 +179,7 @@ def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path):
         export_onnx("anything", tmp_path)
 
 
-def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path):
+def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path: Path) -> None:
     import precis_onnx
 
     export_onnx(default_model(), tmp_path / "onnx")
@@ -188,12 +192,12 @@ def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path):
         assert [(one.text, one.places) for one in found] == [(one.text, one.places) for one in mine]
 
 
-def test_no_input_is_longer_than_memory_allows():
+def test_no_input_is_longer_than_memory_allows() -> None:
     loaded = load_model(default_model(), device="cpu")
     assert source_limits(loaded) == (LONGEST, LONGEST)
 
 
-def test_led_is_refused_in_one_line(tmp_path):
+def test_led_is_refused_in_one_line(tmp_path: Path) -> None:
     model, tokenizer = tiny("led")
     model.save_pretrained(tmp_path / "led")
     tokenizer.save_pretrained(tmp_path / "led")
@@ -201,7 +205,7 @@ def test_led_is_refused_in_one_line(tmp_path):
         export_onnx(tmp_path / "led", tmp_path / "onnx")
 
 
-def test_the_package_imports_no_torch():
+def test_the_package_imports_no_torch() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import precis_onnx, precis_onnx.cli; "
         "print(sorted({'torch', 'transformers', 'precis'} & set(sys.modules)))"

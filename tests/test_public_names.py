@@ -17,18 +17,18 @@ from precis.cli import main
 from tests.tiny_models import tiny
 
 
-def test_at_most_twenty_eight_names_each_once():
+def test_at_most_twenty_eight_names_each_once() -> None:
     assert len(precis.__all__) <= 28
     assert len(set(precis.__all__)) == len(precis.__all__)
     assert "__version__" not in precis.__all__
 
 
 @pytest.mark.parametrize("name", precis.__all__)
-def test_every_name_is_there(name):
+def test_every_name_is_there(name: str) -> None:
     assert getattr(precis, name).__name__ == name
 
 
-def test_each_of_the_three_systems_has_its_entry_points():
+def test_each_of_the_three_systems_has_its_entry_points() -> None:
     assert {
         "ZCodePPForConditionalGeneration",
         "ProphetNetForConditionalGeneration",
@@ -39,13 +39,13 @@ def test_each_of_the_three_systems_has_its_entry_points():
     } <= set(precis.__all__)
 
 
-def test_the_guide_uses_every_name():
+def test_the_guide_uses_every_name() -> None:
     page = (Path(__file__).parent.parent / "docs" / "guide" / "python.md").read_text()
     assert [name for name in precis.__all__ if not re.search(rf"\b{name}\(|\b{name}\.", page)] == []
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A place with pairs, a model that looks like a run's, and an adapter for it."""
     place = tmp_path_factory.mktemp("examples")
     row = {"document": "Ann sings in the hall. Bob listens to her.", "summary": "Ann sings."}
@@ -64,7 +64,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", precis.__all__)
-def test_the_example_of_every_name_runs(name, folder, monkeypatch):
+def test_the_example_of_every_name_runs(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     names = {"precis": precis, "torch": torch, "Path": Path, name: getattr(precis, name)}
@@ -74,22 +74,22 @@ def test_the_example_of_every_name_runs(name, folder, monkeypatch):
     assert doctest.DocTestRunner(optionflags=flags).run(example).failed == 0
 
 
-def test_an_unknown_name_is_an_attribute_error():
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="does not have the attribute 'Sumarizer'"):
         _ = precis.Sumarizer  # type: ignore[attr-defined]
 
 
-def test_importing_precis_loads_neither_torch_nor_transformers():
+def test_importing_precis_loads_neither_torch_nor_transformers() -> None:
     code = "import precis, sys; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_importing_precis_costs_little():
+def test_importing_precis_costs_little() -> None:
     heavy = {"ctypes", "pathlib", "signal", "threading", "urllib.parse"}
     code = (
         f"import sys; before = set(sys.modules); import precis; print({heavy} & (set(sys.modules) - before))"
     )
-    sources = os.pathsep.join(str(Path(each.__file__).parents[1]) for each in (precis, precis_text))
+    sources = os.pathsep.join(str(Path(str(each.__file__)).parents[1]) for each in (precis, precis_text))
     done = subprocess.run(  # without site, which imports some of them
         [sys.executable, "-S", "-c", code],
         env={**os.environ, "PYTHONPATH": sources},

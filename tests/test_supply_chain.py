@@ -51,7 +51,9 @@ def test_hashed_requirements_have_the_pinned_versions_and_a_hash_each() -> None:
     lines = supply_chain.hashed_requirements(tomllib.loads((ROOT / "uv.lock").read_text()))
     named = {}
     for line in lines:
-        name, version = re.fullmatch(r"([\w.-]+)==(\S+)(?: --hash=sha256:[0-9a-f]{64})+", line).groups()
+        found = re.fullmatch(r"([\w.-]+)==(\S+)(?: --hash=sha256:[0-9a-f]{64})+", line)
+        assert found is not None
+        name, version = found.groups()
         named[name] = version
     assert {"torch", "fastapi", "uvicorn", "pypdfium2", "numpy"} <= named.keys()
     assert not {"ray", "pytest", "optuna"} & named.keys()

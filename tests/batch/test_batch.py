@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Self
 
 import pyarrow as arrow
 import pyarrow.parquet as parquet
@@ -143,14 +145,14 @@ class Deadly:
     def __init__(self, told: Path) -> None:
         self.told = told
 
-    def located(self):
+    def located(self) -> Self:
         return self
 
-    def load(self, *, keep_going):
+    def load(self, *, keep_going: bool) -> LoadedJob:
         assert keep_going
         return LoadedJob(self, 64)
 
-    def __call__(self, documents):
+    def __call__(self, documents: Sequence[Document]) -> Iterator[Result]:
         names = [document.name[-2:] for document in documents]
         with self.told.open("a") as file:
             file.write(" ".join(names) + "\n")
@@ -212,7 +214,7 @@ def precis_summaries(shelf: list[str], job: SummaryJob, tmp_path: Path) -> dict[
 
 
 def test_one_document_that_cannot_be_summarized_does_not_end_the_others() -> None:
-    def make(documents):
+    def make(documents: Iterable[Document]) -> Iterator[Result]:
         for document in documents:
             if document.name == "1":
                 raise UserError("the summaries of its pieces are as long as the document")

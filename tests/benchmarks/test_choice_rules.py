@@ -21,11 +21,11 @@ def known(budget: int, text: str = TEXT, scores: tuple[float, ...] = SCORES) -> 
     return Known(row, budget)
 
 
-def test_a_sentence_that_repeats_a_chosen_one_is_left_out():
+def test_a_sentence_that_repeats_a_chosen_one_is_left_out() -> None:
     assert choice(known(45), Rule()) == [0, 1, 3, 4]
 
 
-def test_each_weight_changes_the_choice_in_its_direction():
+def test_each_weight_changes_the_choice_in_its_direction() -> None:
     assert choice(known(24), Rule()) == [0, 1]
     assert choice(known(24), Rule(redundant=9.0, poorest=np.inf)) == [0, 3]
     tea = (0.5, 0.4, 0.45, 0.3, 0.9)
@@ -36,7 +36,7 @@ def test_each_weight_changes_the_choice_in_its_direction():
     assert choice(known(45), Rule(filled=0.4)) == [0, 1]
 
 
-def test_a_rule_for_prose_changes_nothing_in_a_dialogue():
+def test_a_rule_for_prose_changes_nothing_in_a_dialogue() -> None:
     spoken = "\n".join(
         [
             "Ann: The ferry has power.",
@@ -49,12 +49,12 @@ def test_a_rule_for_prose_changes_nothing_in_a_dialogue():
     assert choice(own, Rule(later=9.0, early=-9.0, prose=True)) == choice(own, Rule())
 
 
-def test_a_first_sentence_that_is_too_long_is_cut_if_all_others_are_much_worse():
+def test_a_first_sentence_that_is_too_long_is_cut_if_all_others_are_much_worse() -> None:
     assert choice(known(9, scores=(0.9, 0.1, 0.1, 0.1, 0.1)), Rule()) == [0]
     assert choice(known(9, scores=(0.9, 0.1, 0.1, 0.1, 0.89)), Rule()) == [4]
 
 
-def test_all_rules_keep_the_words_and_every_set_has_a_domain():
+def test_all_rules_keep_the_words_and_every_set_has_a_domain() -> None:
     for rule in RULES.values():
         own = known(30)
         assert len(own.text(choice(own, rule)).split()) <= 30
@@ -62,7 +62,7 @@ def test_all_rules_keep_the_words_and_every_set_has_a_domain():
     assert today(known(45)) == [0, 1, 3, 4]
 
 
-def test_a_rule_is_found_on_other_domains_and_never_on_closed_sets():
+def test_a_rule_is_found_on_other_domains_and_never_on_closed_sets() -> None:
     high, low = np.full((4, 3), 9.0), np.full((4, 3), 1.0)
     names = ("gum", "openstax", "samsum")
     now = {name: np.full((4, 3), 5.0) for name in names}
@@ -90,23 +90,23 @@ def test_a_rule_is_found_on_other_domains_and_never_on_closed_sets():
         ("which, who", "The ferry, which is blue, runs on.", "The ferry runs on."),
     ],
 )
-def test_a_part_goes_only_if_nothing_in_it_must_stay(kind, before, after):
+def test_a_part_goes_only_if_nothing_in_it_must_stay(kind: str, before: str, after: str) -> None:
     short = shorter(known(20, before, (0.5,)), KINDS[kind])
     assert [unit.text for unit in short.row.units] == [after]
 
 
-def test_a_main_point_is_missing_by_its_words_in_the_best_reference():
+def test_a_main_point_is_missing_by_its_words_in_the_best_reference() -> None:
     assert shared("Ferries run on the lake.", ("The ferry runs on power. It snows.",)) == pytest.approx(2 / 3)
     assert shared("Ferries run.", ("Snow falls.", "A ferry runs.")) == 1.0
 
 
-def test_isotonic_regression_rises_and_pools_what_falls():
+def test_isotonic_regression_rises_and_pools_what_falls() -> None:
     knots, heights = isotonic(np.array([1.0, 2.0, 3.0, 4.0]), np.array([0.0, 1.0, 0.0, 1.0]))
     assert [*knots] == [1.0, 2.0, 4.0]
     assert [*heights] == [0.0, 0.5, 1.0]
 
 
-def test_probabilities_rank_documents_that_were_left_out():
+def test_probabilities_rank_documents_that_were_left_out() -> None:
     rng = np.random.default_rng(0)
     read = rng.normal(size=(400, 2))
     missing = (read[:, 0] + 0.3 * rng.normal(size=400) > 0).astype(float)

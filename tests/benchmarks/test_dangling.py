@@ -19,19 +19,19 @@ EXAMPLES = {
 }
 
 
-def unit(text):
+def unit(text: str) -> TextUnit:
     return TextUnit(text, 0, len(text))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_found(kind):
+def test_every_kind_is_found(kind: str) -> None:
     assert kind in [found for found, _ in kinds_of([unit(EXAMPLES[kind])], [None])]
 
 
-def test_a_sentence_with_content_is_of_no_kind():
+def test_a_sentence_with_content_is_of_no_kind() -> None:
     assert not [*kinds_of([unit("The town opens the roof in May.")], [None])]
 
 
-def test_a_chosen_neighbour_excuses_what_points_to_it_but_not_a_filler():
+def test_a_chosen_neighbour_excuses_what_points_to_it_but_not_a_filler() -> None:
     first, second = unit("Who pays, um, for it?"), unit("It is the town.")
     assert [kind for kind, _ in kinds_of([first, second], [None, first])] == ["filler"]

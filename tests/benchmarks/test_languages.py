@@ -1,5 +1,8 @@
 """The extracts of the study of languages keep to their words."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from benchmarks.languages import central, covering
@@ -13,7 +16,7 @@ GERMAN = (
 
 @pytest.mark.parametrize("system", [central, covering])
 @pytest.mark.parametrize("words", [3, 12, 30])
-def test_an_extract_keeps_to_its_words(system, words):
+def test_an_extract_keeps_to_its_words(system: Callable[..., Any], words: int) -> None:
     text = system(GERMAN, words)
     assert text
     assert length_in_words(text) <= words

@@ -1,13 +1,14 @@
 """The page in a real Chromium, before a service of a tiny model or of invented summaries."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from precis.server.engine import Ask
 from tests.server_of_tests import ByWords
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
@@ -23,7 +24,7 @@ _ARGUMENTS = [
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator:
+def chromium() -> Iterator[Any]:
     """A browser."""
     if not CHROMIUM.exists():
         pytest.fail(f"{CHROMIUM} is missing: apt-get install chromium, or set CHROMIUM to its path")
@@ -36,7 +37,7 @@ def chromium() -> Iterator:
 
 
 @pytest.fixture
-def page(chromium) -> Iterator:
+def page(chromium: Any) -> Iterator[Any]:
     """A page that fails the test on any error of its script, or on any request to another host."""
     context = chromium.new_context(viewport={"width": 1280, "height": 900})
     page = context.new_page()
@@ -62,7 +63,7 @@ def invented() -> SimpleNamespace:
     from precis.generation.summarizer import Summary
     from precis_text.units import extraction_units
 
-    def make(texts, ask, on_progress, on_partial):
+    def make(texts: Sequence[str], ask: Ask, on_progress: object, on_partial: object) -> list[Summary]:
         made = []
         for text in texts:
             asked = ask.length.options()

@@ -3,8 +3,9 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,14 @@ KEYS = ("faithfulness", "relevance", "grammaticality", "coherence", "overall")
 
 
 @pytest.fixture
-def served() -> Iterator:
+def served() -> Iterator[Any]:
     """Start `precis judge serve` on a study; the links of its judges."""
     running = []
 
     def serve(study: JudgingStudy, port: int = 0) -> dict[str, str]:
         words = [sys.executable, "-m", "precis", "judge", "serve", str(study.folder), "--port", str(port)]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
         running.append(process)
         links = {}
         for _ in study.design.judges:
@@ -38,10 +40,11 @@ def served() -> Iterator:
     for process in running:
         process.kill()
         process.wait()
+        assert process.stdout is not None
         process.stdout.close()
 
 
-def opened(chromium, link: str, **options):
+def opened(chromium: Any, link: str, **options: Any) -> Any:
     page = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options}).new_page()
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
@@ -51,24 +54,26 @@ def opened(chromium, link: str, **options):
     return page
 
 
-def shown(page, number: int, of: int) -> None:
+def shown(page: Any, number: int, of: int) -> None:
     page.wait_for_function(
         "text => document.getElementById('place').textContent.endsWith(text)", arg=f"page {number} of {of}"
     )
 
 
-def keep(page) -> None:
+def keep(page: Any) -> None:
     with page.expect_response("**/api/verdict") as answer:
         page.keyboard.press("Enter")
     assert answer.value.status == 200
 
 
-def picture(page, name: str) -> None:
+def picture(page: Any, name: str) -> None:
     if folder := os.environ.get("PRECIS_SCREENSHOTS"):
         page.screenshot(path=str(Path(folder) / f"{name}.png"))
 
 
-def test_twenty_pages_by_keyboard_alone_with_a_reload_in_the_middle(chromium, served, tmp_path: Path) -> None:
+def test_twenty_pages_by_keyboard_alone_with_a_reload_in_the_middle(
+    chromium: Any, served: Any, tmp_path: Path
+) -> None:
     study = study_in(tmp_path / "study", documents=20, judges=("Ann",), repeats=0, gold=0)
     page = opened(chromium, served(study)["Ann"])
     for number in range(20):
@@ -105,7 +110,11 @@ def test_twenty_pages_by_keyboard_alone_with_a_reload_in_the_middle(chromium, se
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_control_is_reached_by_tab_and_every_text_is_legible(
-    chromium, served, tabbed, tmp_path: Path, scheme: str
+    chromium: Any,
+    served: Any,
+    tabbed: Callable[[Any], tuple[list[str], list[str]]],
+    tmp_path: Path,
+    scheme: str,
 ) -> None:
     study = study_in(tmp_path / "study", documents=2, judges=("Ann",), repeats=0, gold=0)
     page = opened(chromium, served(study)["Ann"], color_scheme=scheme)
@@ -117,7 +126,7 @@ def test_every_control_is_reached_by_tab_and_every_text_is_legible(
     assert [found for found in ratios if found[0] < 4.5] == []
 
 
-def test_twenty_pages_by_mouse(chromium, served, tmp_path: Path) -> None:
+def test_twenty_pages_by_mouse(chromium: Any, served: Any, tmp_path: Path) -> None:
     study = study_in(tmp_path / "study", documents=20, judges=("Ann",), repeats=0, gold=0)
     page = opened(chromium, served(study)["Ann"])
     for number in range(20):
@@ -139,7 +148,9 @@ def test_twenty_pages_by_mouse(chromium, served, tmp_path: Path) -> None:
     assert said == {**dict.fromkeys(range(20), "right"), 1: "left"}
 
 
-def test_two_judges_at_once_see_their_own_pages_and_opposite_sides(chromium, served, tmp_path: Path) -> None:
+def test_two_judges_at_once_see_their_own_pages_and_opposite_sides(
+    chromium: Any, served: Any, tmp_path: Path
+) -> None:
     study = study_in(tmp_path / "study", documents=4, repeats=0, gold=0)
     links = served(study)
     pages = {judge: opened(chromium, link) for judge, link in links.items()}
@@ -161,7 +172,7 @@ def test_two_judges_at_once_see_their_own_pages_and_opposite_sides(chromium, ser
 
 
 def test_a_second_link_in_the_same_browser_never_votes_for_the_first_judge(
-    chromium, served, tmp_path: Path
+    chromium: Any, served: Any, tmp_path: Path
 ) -> None:
     study = study_in(tmp_path / "study", documents=2, repeats=0, gold=0)
     links = served(study)
@@ -178,7 +189,7 @@ def test_a_second_link_in_the_same_browser_never_votes_for_the_first_judge(
     assert lines(study.folder / "verdicts.jsonl") == []
 
 
-def test_an_injected_script_stays_text(chromium, served, tmp_path: Path) -> None:
+def test_an_injected_script_stays_text(chromium: Any, served: Any, tmp_path: Path) -> None:
     documents = [
         JudgedDocument(
             id=f"{n}", document=f"Source. {INJECTED}", summaries={"a": f"One. {INJECTED}", "b": "Two."}
@@ -206,7 +217,9 @@ def test_an_injected_script_stays_text(chromium, served, tmp_path: Path) -> None
     assert page.title() == "Human verdicts: a, b"
 
 
-def test_passages_mark_the_sentences_that_a_sentence_rests_on(chromium, served, tmp_path: Path) -> None:
+def test_passages_mark_the_sentences_that_a_sentence_rests_on(
+    chromium: Any, served: Any, tmp_path: Path
+) -> None:
     study = study_in(tmp_path / "study", documents=2, judges=("Ann",), repeats=0, gold=0)
     page = opened(chromium, served(study)["Ann"])
     page.keyboard.press("p")
@@ -221,7 +234,7 @@ def test_passages_mark_the_sentences_that_a_sentence_rests_on(chromium, served, 
 
 
 def test_the_server_killed_and_started_again_keeps_the_judge_where_she_was(
-    chromium, served, tmp_path: Path
+    chromium: Any, served: Any, tmp_path: Path
 ) -> None:
     study = study_in(tmp_path / "study", documents=3, judges=("Ann",), repeats=0, gold=0)
     link = served(study)["Ann"]
@@ -255,7 +268,7 @@ SHIFTS = """[...document.querySelectorAll(".choices button")].map((button) => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390, 320])
 def test_texts_stand_side_by_side_where_there_is_room_and_nothing_is_wider_than_the_screen(
-    chromium, served, tmp_path: Path, scheme: str, width: int
+    chromium: Any, served: Any, tmp_path: Path, scheme: str, width: int
 ) -> None:
     study = study_in(
         tmp_path / "study", documents=invented(12, ("bart", "prefix", "zcode")), judges=("Ann", "Ben")

@@ -4,13 +4,17 @@ import json
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from precis.generation.summary import Summary
+from precis.messages import OnProgress
 from precis.server.client_keys import Keys
+from precis.server.engine import Ask
 from precis.server.limits import Limits
 from tests.browser.conftest import CONTRAST
 from tests.document_files import lines_of, pdf, word
@@ -26,7 +30,7 @@ TEXT = (
 
 
 @pytest.fixture
-def service(invented) -> Iterator[Running]:
+def service(invented: SimpleNamespace) -> Iterator[Running]:
     one = run(invented, limits=Limits(tokens=600_000, queue=700_000))
     yield one
     if one.thread.is_alive():
@@ -34,11 +38,11 @@ def service(invented) -> Iterator[Running]:
 
 
 @pytest.fixture
-def slowly(invented) -> Iterator[Running]:
+def slowly(invented: SimpleNamespace) -> Iterator[Running]:
     """A service that waits with its first summary until `served_model.go` is set."""
     go = threading.Event()
 
-    def make(texts, ask, on_progress, on_partial):
+    def make(texts: Sequence[str], ask: Ask, on_progress: OnProgress, on_partial: object) -> list[Summary]:
         while not go.wait(0.02):
             on_progress(0, 1, 0)
         return invented.make(texts, ask, on_progress, on_partial)
@@ -54,7 +58,7 @@ def slowly(invented) -> Iterator[Running]:
 DONE = "document.querySelector('#status').textContent.startsWith('Done')"
 
 
-def until(page, condition: str, *, seconds: float = 20) -> None:
+def until(page: Any, condition: str, *, seconds: float = 20) -> None:
     """Wait for what is true; the page's policy forbids playwright's own way, which evaluates text in the page."""
     end = time.monotonic() + seconds
     while not page.evaluate(condition):
@@ -62,19 +66,19 @@ def until(page, condition: str, *, seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-def opened(page, service):
+def opened(page: Any, service: Running) -> Any:
     page.goto(service.url)
     until(page, "Boolean(state.facts)")
     return page
 
 
-def summarize(page, text: str = TEXT) -> None:
+def summarize(page: Any, text: str = TEXT) -> None:
     page.fill("#text", text)
     page.click("#go")
     until(page, DONE)
 
 
-def test_a_pasted_text_gets_its_sentences_with_their_passages(page, service) -> None:
+def test_a_pasted_text_gets_its_sentences_with_their_passages(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page)
     sentences = page.locator(".sentence")
@@ -85,7 +89,7 @@ def test_a_pasted_text_gets_its_sentences_with_their_passages(page, service) -> 
     assert page.locator("#source").inner_text() == TEXT
 
 
-def test_nothing_of_the_page_is_refused_by_its_own_rules(page, service) -> None:
+def test_nothing_of_the_page_is_refused_by_its_own_rules(page: Any, service: Running) -> None:
     errors: list[str] = []
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
     opened(page, service)
@@ -93,7 +97,7 @@ def test_nothing_of_the_page_is_refused_by_its_own_rules(page, service) -> None:
     assert not errors
 
 
-def test_a_first_visitor_has_an_example_to_try(page, service) -> None:
+def test_a_first_visitor_has_an_example_to_try(page: Any, service: Running) -> None:
     opened(page, service)
     assert page.locator("#welcome li").count() == 3
     page.click("#try")
@@ -106,7 +110,7 @@ def test_a_first_visitor_has_an_example_to_try(page, service) -> None:
 
 
 def test_the_way_goes_from_a_sentence_to_its_passage_and_from_a_passage_to_its_sentence(
-    page, service
+    page: Any, service: Running
 ) -> None:
     opened(page, service)
     summarize(page)
@@ -120,7 +124,7 @@ def test_the_way_goes_from_a_sentence_to_its_passage_and_from_a_passage_to_its_s
     assert page.evaluate("document.activeElement.textContent") == "The harbour of Elm was closed on Monday."
 
 
-def test_nothing_moves_under_a_passing_pointer(page, service) -> None:
+def test_nothing_moves_under_a_passing_pointer(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page)
     places = [one.bounding_box() for one in page.locator(".sentence").all()]
@@ -130,7 +134,7 @@ def test_nothing_moves_under_a_passing_pointer(page, service) -> None:
     assert [one.bounding_box() for one in page.locator(".sentence").all()] == places
 
 
-def test_an_edited_text_is_told_from_the_one_that_was_summarized(page, service) -> None:
+def test_an_edited_text_is_told_from_the_one_that_was_summarized(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page)
     page.click("#edit")
@@ -145,7 +149,7 @@ def test_an_edited_text_is_told_from_the_one_that_was_summarized(page, service) 
     assert page.is_hidden("#stale")
 
 
-def test_a_text_that_comes_during_the_work_stays(page, slowly) -> None:
+def test_a_text_that_comes_during_the_work_stays(page: Any, slowly: Running) -> None:
     opened(page, slowly)
     page.fill("#text", TEXT)
     page.click("#go")
@@ -158,7 +162,7 @@ def test_a_text_that_comes_during_the_work_stays(page, slowly) -> None:
     assert page.is_visible("#stale")
 
 
-def test_stopping_leaves_nothing_behind(page, slowly) -> None:
+def test_stopping_leaves_nothing_behind(page: Any, slowly: Running) -> None:
     opened(page, slowly)
     page.fill("#text", TEXT)
     page.click("#go")
@@ -171,7 +175,9 @@ def test_stopping_leaves_nothing_behind(page, slowly) -> None:
     assert page.locator(".sentence").count() > 0
 
 
-def test_a_server_with_keys_asks_for_one_where_it_is_seen(page, invented, tmp_path: Path) -> None:
+def test_a_server_with_keys_asks_for_one_where_it_is_seen(
+    page: Any, invented: SimpleNamespace, tmp_path: Path
+) -> None:
     (tmp_path / "keys").write_text("ann 0123456789abcdef\n")
     one = run(invented, keys=Keys.read(tmp_path / "keys"))
     page.goto(one.url)
@@ -188,7 +194,7 @@ def test_a_server_with_keys_asks_for_one_where_it_is_seen(page, invented, tmp_pa
     one.stop()
 
 
-def test_lines_that_were_broken_for_their_width_alone_are_joined(page, service) -> None:
+def test_lines_that_were_broken_for_their_width_alone_are_joined(page: Any, service: Running) -> None:
     opened(page, service)
     wrapped = "\n".join(textwrap.wrap(TEXT * 3, 60))
     summarize(page, f"A title\n\n{wrapped}\n\nAnn: Hi.\nBob: Hello.")
@@ -198,7 +204,7 @@ def test_lines_that_were_broken_for_their_width_alone_are_joined(page, service) 
     assert page.locator("#source mark.on").inner_text() == "A storm had damaged two cranes."
 
 
-def test_a_text_from_right_to_left_is_shown_so(page, service) -> None:
+def test_a_text_from_right_to_left_is_shown_so(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page, "\u05e9\u05dc\u05d5\u05dd \u05e2\u05d5\u05dc\u05dd. " * 3)
     assert {page.get_attribute(name, "dir") for name in ("#text", "#source", ".sentence >> nth=0")} == {"rtl"}
@@ -207,7 +213,7 @@ def test_a_text_from_right_to_left_is_shown_so(page, service) -> None:
     assert page.get_attribute("#text", "dir") == "ltr"
 
 
-def test_the_keyboard_does_all_of_it(page, service) -> None:
+def test_the_keyboard_does_all_of_it(page: Any, service: Running) -> None:
     opened(page, service)
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")  # past the link to the summary, to the file
@@ -228,7 +234,9 @@ def test_the_keyboard_does_all_of_it(page, service) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_control_is_reached_by_tab_and_shows_its_focus(page, service, tabbed, scheme: str) -> None:
+def test_every_control_is_reached_by_tab_and_shows_its_focus(
+    page: Any, service: Running, tabbed: Callable[[Any], tuple[list[str], list[str]]], scheme: str
+) -> None:
     page.emulate_media(color_scheme=scheme)
     opened(page, service)
     assert tabbed(page) == ([], [])
@@ -239,7 +247,7 @@ def test_every_control_is_reached_by_tab_and_shows_its_focus(page, service, tabb
     assert tabbed(page) == ([], [])
 
 
-def test_the_slider_sets_the_length(page, service) -> None:
+def test_the_slider_sets_the_length(page: Any, service: Running) -> None:
     opened(page, service)
     page.select_option(".unit >> nth=0", "sentences")
     page.focus(".slider >> nth=0")
@@ -249,7 +257,7 @@ def test_the_slider_sets_the_length(page, service) -> None:
     assert page.locator(".sentence").count() == 1
 
 
-def test_two_settings_stand_side_by_side_and_doubts_are_in_words(page, service) -> None:
+def test_two_settings_stand_side_by_side_and_doubts_are_in_words(page: Any, service: Running) -> None:
     opened(page, service)
     page.check("#compare")
     page.select_option(".mode >> nth=1", "abstract")
@@ -262,7 +270,7 @@ def test_two_settings_stand_side_by_side_and_doubts_are_in_words(page, service) 
     assert any("731" in doubt for doubt in doubts)
 
 
-def test_each_part_of_minutes_has_one_heading(page, service) -> None:
+def test_each_part_of_minutes_has_one_heading(page: Any, service: Running) -> None:
     opened(page, service)
     page.evaluate("""() => {
       const part = addResult("minutes");
@@ -275,7 +283,7 @@ def test_each_part_of_minutes_has_one_heading(page, service) -> None:
     assert page.locator(".sentences > li").count() == 6
 
 
-def test_the_second_setting_begins_as_another_one(page, service) -> None:
+def test_the_second_setting_begins_as_another_one(page: Any, service: Running) -> None:
     opened(page, service)
     page.select_option(".type >> nth=0", "key-points")
     page.check("#compare")
@@ -291,14 +299,16 @@ def test_the_second_setting_begins_as_another_one(page, service) -> None:
     }
 
 
-def test_the_second_length_is_another_one_where_the_server_has_one_method(page, service) -> None:
+def test_the_second_length_is_another_one_where_the_server_has_one_method(
+    page: Any, service: Running
+) -> None:
     opened(page, service)
     page.evaluate("state.facts.modes = ['extract']; first.offer(); second.offer()")
     page.check("#compare")
     assert page.locator("output").all_inner_texts() == ["80 words", "40 words"]
 
 
-def test_control_and_enter_summarize_what_is_typed(page, service) -> None:
+def test_control_and_enter_summarize_what_is_typed(page: Any, service: Running) -> None:
     opened(page, service)
     page.fill("#text", TEXT)
     page.focus("#text")
@@ -307,7 +317,7 @@ def test_control_and_enter_summarize_what_is_typed(page, service) -> None:
     assert page.locator("article h3").inner_text() == "Chosen sentences, at most 80 words"
 
 
-def test_a_text_pasted_beside_a_summary_is_the_next_document(page, service) -> None:
+def test_a_text_pasted_beside_a_summary_is_the_next_document(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page)
     paste = """(text) => {
@@ -321,13 +331,13 @@ def test_a_text_pasted_beside_a_summary_is_the_next_document(page, service) -> N
     assert page.is_visible("#stale")
 
 
-def test_fields_of_text_look_like_the_other_fields(page, service) -> None:
+def test_fields_of_text_look_like_the_other_fields(page: Any, service: Running) -> None:
     opened(page, service)
     style = "e => [getComputedStyle(e).borderRadius, getComputedStyle(e).backgroundColor, e.offsetHeight]"
     assert page.locator(".about").first.evaluate(style) == page.locator(".unit").first.evaluate(style)
 
 
-def test_long_words_wrap_on_a_small_screen(page, service) -> None:
+def test_long_words_wrap_on_a_small_screen(page: Any, service: Running) -> None:
     page.set_viewport_size({"width": 320, "height": 900})
     opened(page, service)
     page.fill(".about >> nth=0", "")
@@ -338,7 +348,7 @@ def test_long_words_wrap_on_a_small_screen(page, service) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
-def test_a_file_is_opened_and_a_broken_one_is_refused(page, service, tmp_path: Path) -> None:
+def test_a_file_is_opened_and_a_broken_one_is_refused(page: Any, service: Running, tmp_path: Path) -> None:
     opened(page, service)
     (tmp_path / "a.txt").write_text(TEXT)
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n\xff\xfe\x00")
@@ -358,7 +368,7 @@ def test_a_file_is_opened_and_a_broken_one_is_refused(page, service, tmp_path: P
     assert page.input_value("#text") == "Ann sings."
 
 
-def test_a_dropped_file_is_opened(page, service) -> None:
+def test_a_dropped_file_is_opened(page: Any, service: Running) -> None:
     opened(page, service)
     page.evaluate(
         """text => {
@@ -373,7 +383,7 @@ def test_a_dropped_file_is_opened(page, service) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pdf", "docx", "eml", "srt"])
-def test_a_dropped_file_of_another_kind_is_read_by_the_server(page, service, kind: str) -> None:
+def test_a_dropped_file_of_another_kind_is_read_by_the_server(page: Any, service: Running, kind: str) -> None:
     opened(page, service)
     sentence = "The ferry leaves at dawn."
     content = {
@@ -396,7 +406,7 @@ def test_a_dropped_file_of_another_kind_is_read_by_the_server(page, service, kin
     assert "-->" not in page.input_value("#text")
 
 
-def test_what_is_left_out_of_a_file_is_said(page, service, tmp_path: Path) -> None:
+def test_what_is_left_out_of_a_file_is_said(page: Any, service: Running, tmp_path: Path) -> None:
     opened(page, service)
     (tmp_path / "a.pdf").write_bytes(pdf([lines_of(["Text."]), "", ""]))
     page.set_input_files("#file", tmp_path / "a.pdf")
@@ -404,7 +414,7 @@ def test_what_is_left_out_of_a_file_is_said(page, service, tmp_path: Path) -> No
     assert "pages 2, 3 lack text" in page.locator("#status").inner_text()
 
 
-def test_history_stays_in_the_browser(page, service) -> None:
+def test_history_stays_in_the_browser(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page)
     page.reload()
@@ -422,7 +432,7 @@ INJECTED = (
 )
 
 
-def test_a_script_in_a_document_is_text(page, service) -> None:
+def test_a_script_in_a_document_is_text(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page, INJECTED)
     page.reload()
@@ -437,7 +447,7 @@ def test_a_script_in_a_document_is_text(page, service) -> None:
     assert blocked == "refused"
 
 
-def test_2_mb_are_summarized_while_the_page_answers(page, service) -> None:
+def test_2_mb_are_summarized_while_the_page_answers(page: Any, service: Running) -> None:
     opened(page, service)
     text = "The harbour of Elm was closed. " + "Many more words stand in this long line of text. " * 42_000
     assert len(text) > 2_000_000
@@ -451,7 +461,7 @@ def test_2_mb_are_summarized_while_the_page_answers(page, service) -> None:
     assert page.locator("#source mark.on").count() == 1
 
 
-def test_a_server_that_goes_away_costs_no_text(page, service) -> None:
+def test_a_server_that_goes_away_costs_no_text(page: Any, service: Running) -> None:
     opened(page, service)
     service.stop()
     page.fill("#text", TEXT)
@@ -464,7 +474,9 @@ def test_a_server_that_goes_away_costs_no_text(page, service) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 768, 1280])
-def test_it_is_legible_at_every_width(page, service, scheme: str, width: int, tmp_path: Path) -> None:
+def test_it_is_legible_at_every_width(
+    page: Any, service: Running, scheme: str, width: int, tmp_path: Path
+) -> None:
     page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.set_viewport_size({"width": width, "height": 900})
     opened(page, service)
@@ -484,7 +496,7 @@ def test_it_is_legible_at_every_width(page, service, scheme: str, width: int, tm
     assert small == []
 
 
-def test_a_screen_reader_finds_a_name_for_every_control(page, service) -> None:
+def test_a_screen_reader_finds_a_name_for_every_control(page: Any, service: Running) -> None:
     opened(page, service)
     summarize(page)
     tree = page.locator("body").aria_snapshot()

@@ -29,7 +29,9 @@ def report(tmp_path: Path) -> Path:
     return tmp_path / "report.txt"
 
 
-def test_a_summary_needs_no_model_and_names_what_it_was_made_with(report, capsys) -> None:
+def test_a_summary_needs_no_model_and_names_what_it_was_made_with(
+    report: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["summarize", str(report), "--sentences", "1"]) == 0
     out, err = capsys.readouterr()
     assert out.strip() in TEXT
@@ -37,14 +39,16 @@ def test_a_summary_needs_no_model_and_names_what_it_was_made_with(report, capsys
     assert "word for word" in err
 
 
-def test_json_names_the_mode_and_the_places(report, capsys) -> None:
+def test_json_names_the_mode_and_the_places(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summarize", str(report), "--words", "20", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["mode"] == "extract"
     assert " ".join(TEXT[a:b] for a, b in found["places"]) == found["summary"]
 
 
-def test_a_language_that_the_default_model_was_not_trained_on_is_named(capsys, tmp_path) -> None:
+def test_a_language_that_the_default_model_was_not_trained_on_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "rapporto.txt").write_text(ITALIAN, encoding="utf-8")
     assert main(["summarize", str(tmp_path / "rapporto.txt"), "--words", "12"]) == 0
     told = capsys.readouterr().err
@@ -64,23 +68,27 @@ def test_a_language_that_the_default_model_was_not_trained_on_is_named(capsys, t
         (["--max-source", "64"], "--max-source"),
     ],
 )
-def test_what_is_about_writing_is_refused(report, capsys, option, named) -> None:
+def test_what_is_about_writing_is_refused(
+    report: Path, capsys: pytest.CaptureFixture[str], option: list[str], named: str
+) -> None:
     assert main(["summarize", str(report), *option]) == 2
     assert f"{named} does not apply to --mode extract" in capsys.readouterr().err
 
 
-def test_the_default_model_refuses_to_write(report, capsys) -> None:
+def test_the_default_model_refuses_to_write(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summarize", str(report), "--mode", "abstract"]) == 2
     assert "was not trained to write" in capsys.readouterr().err
 
 
-def test_a_model_that_writes_refuses_to_choose(report, capsys, tmp_path) -> None:
+def test_a_model_that_writes_refuses_to_choose(
+    report: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     model = str(save("bart", tmp_path / "bart"))
     assert main(["summarize", str(report), "--mode", "extract", "--model", model]) == 2
     assert "precis extractor" in capsys.readouterr().err
 
 
-def test_teach_choose_and_score(report, capsys, tmp_path) -> None:
+def test_teach_choose_and_score(report: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pairs = tmp_path / "pairs"
     pairs.mkdir()
     for split in ("train", "dev", "test"):
@@ -114,7 +122,7 @@ def test_teach_choose_and_score(report, capsys, tmp_path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts kilobytes as Linux does")
-def test_thirty_pages_take_less_than_a_gigabyte(tmp_path) -> None:
+def test_thirty_pages_take_less_than_a_gigabyte(tmp_path: Path) -> None:
     words = " ".join(pair.document for pair in make_pairs(400, seed=0)).split()[:14_000]
     assert len(words) == 14_000
     (tmp_path / "thirty.txt").write_text(" ".join(words))

@@ -48,17 +48,18 @@ def in_a_process() -> Iterator[Refused]:
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables
     ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
+        lines, answers = server.stdin, server.stdout
+        assert lines is not None
+        assert answers is not None
 
         def run(line: Sequence[str]) -> tuple[int, str, str]:
-            server.stdin.write(json.dumps([str(Path.cwd()), line]) + "\n")
-            server.stdin.flush()
-            code, out, err = json.loads(server.stdout.readline())
+            lines.write(json.dumps([str(Path.cwd()), line]) + "\n")
+            lines.flush()
+            code, out, err = json.loads(answers.readline())
             return code, out, err
 
         yield run
-        server.stdin.close()
+        lines.close()
 
 
 @pytest.fixture

@@ -21,14 +21,18 @@ def talk(tmp_path: Path) -> Path:
     return tmp_path / "talk.txt"
 
 
-def test_minutes_are_printed_with_their_parts_and_turns(talk, capsys) -> None:
+def test_minutes_are_printed_with_their_parts_and_turns(
+    talk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["summarize", str(talk), "--type", "minutes"]) == 0
     out, _ = capsys.readouterr()
     assert "Decisions\n- [turn 3] Ann: Then let's keep the same date, the fourth of July." in out
     assert "- [turn 4] Cem: I'll book the hall by Friday. (owner: Cem; due: by Friday)" in out
 
 
-def test_json_has_the_lines_and_support_names_their_places(talk, capsys) -> None:
+def test_json_has_the_lines_and_support_names_their_places(
+    talk: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["summarize", str(talk), "--type", "minutes", "--json", "--support"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["type"] == "minutes"
@@ -39,7 +43,7 @@ def test_json_has_the_lines_and_support_names_their_places(talk, capsys) -> None
         assert sentence["aligned"][0]["start"] == start
 
 
-def test_a_question_without_an_answer_is_said_to_be(talk, capsys) -> None:
+def test_a_question_without_an_answer_is_said_to_be(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summarize", str(talk), "--about", "What do penguins eat?"]) == 0
     out, err = capsys.readouterr()
     assert out.strip() == 'The document says nothing about "What do penguins eat?".'
@@ -53,12 +57,12 @@ def test_python_takes_the_same_options() -> None:
     assert "book the hall" in precis.summarize(TALK, about="Who books the hall?", sentences=1)
 
 
-def test_a_refusal_has_no_source(talk, capsys) -> None:
+def test_a_refusal_has_no_source(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summarize", str(talk), "--about", "What do penguins eat?", "--support"]) == 0
     assert capsys.readouterr().out.strip() == 'The document says nothing about "What do penguins eat?".'
 
 
-def test_topics_have_the_time_of_their_sentence(tmp_path: Path, capsys) -> None:
+def test_topics_have_the_time_of_their_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = (
         "The pipes of the city lost a quarter of their water last year",
         "Engineers listened to 200 miles of pipe with microphones at night",
@@ -75,12 +79,16 @@ def test_topics_have_the_time_of_their_sentence(tmp_path: Path, capsys) -> None:
         assert f"[0:0{number}:30]" in line
 
 
-def test_notes_of_a_text_file_are_shown(talk, tmp_path: Path, capsys) -> None:
+def test_notes_of_a_text_file_are_shown(
+    talk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["summarize", str(talk), "--words", "20", "--out", str(tmp_path / "out.txt")]) == 0
     assert "tokens" in capsys.readouterr().err
 
 
-def test_a_question_is_answered_by_a_row_of_a_table(tmp_path: Path, capsys) -> None:
+def test_a_question_is_answered_by_a_row_of_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [
         "boat,owner,berth",
         "Wave,Ann Lund,7",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.evaluation.likelihood import FROM_DOCUMENT, FROM_REFERENCE, OF_REFERENCE, Likelihood
 from tests.tiny_models import documents, tiny
@@ -13,7 +14,7 @@ TARGETS = [text[: 20 + 12 * row] for row, text in enumerate(documents(5, seed=9)
 
 
 @torch.no_grad()
-def bartscore(model, tokenizer, source: str, target: str) -> float:
+def bartscore(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str, target: str) -> float:
     """Yuan et al. (2021): log-softmax of the logits, summed over the target's tokens, divided by their number."""
     read = tokenizer(source, return_tensors="pt")
     labels = tokenizer(text_target=target, return_tensors="pt")["input_ids"]

@@ -185,7 +185,7 @@ def test_ticks_that_would_overlap_are_left_out(tmp_path: Path, drawn: list[Figur
 
 def run(
     line: str, x: float | None, mean: float, *, task: str = "", bounds: tuple[float, float] | None = None
-):
+) -> Measured:
     estimate = ScoreInterval(mean, *bounds) if bounds else ScoreInterval(mean)
     return Measured(line=line, x=x, task=task, metrics={"rougeL": estimate}, name=f"{line} {x}")
 

@@ -44,14 +44,14 @@ def extractor(variant: Variant) -> Extractor:
     return Extractor(encoder, 16, ([1], [2]), 0).eval()
 
 
-def test_a_unit_is_the_mean_and_the_last_of_its_states():
+def test_a_unit_is_the_mean_and_the_last_of_its_states() -> None:
     states = torch.randn(5, 3)
     found = unit_states(states, [2, 3])
     assert torch.allclose(found[0], torch.cat([states[:2].mean(0), states[1]]))
     assert torch.allclose(found[1], torch.cat([states[2:].mean(0), states[4]]))
 
 
-def test_headings_are_read_and_never_chosen():
+def test_headings_are_read_and_never_chosen() -> None:
     own = document(references=("Music. Music.",))
     units = own.tokens.units
     assert units[0].heading
@@ -60,7 +60,7 @@ def test_headings_are_read_and_never_chosen():
     assert extract(own, scores, 8) == "It rains on the roof.\nCleo sleeps."
 
 
-def test_a_document_is_cut_after_the_last_unit_that_fits():
+def test_a_document_is_cut_after_the_last_unit_that_fits() -> None:
     own = document()
     sizes = [*map(len, own.tokens.ids)]
     assert [*map(len, own.ids(sum(sizes[:3]) + 1))] == sizes[:3]
@@ -68,7 +68,7 @@ def test_a_document_is_cut_after_the_last_unit_that_fits():
 
 
 @pytest.mark.parametrize(("name", "is_seen"), [("dense", True), (FUSION, True), ("local only 256", False)])
-def test_only_local_layers_alone_do_not_see_another_chunk(name, is_seen):
+def test_only_local_layers_alone_do_not_see_another_chunk(name: str, is_seen: bool) -> None:
     variant = VARIANTS[name]
     small = Variant(variant.chunk and 8, global_layers=variant.global_layers)
     model = extractor(small)
@@ -79,7 +79,7 @@ def test_only_local_layers_alone_do_not_see_another_chunk(name, is_seen):
     assert one[1] != other[1]
 
 
-def test_a_document_has_the_same_logits_in_every_batch():
+def test_a_document_has_the_same_logits_in_every_batch() -> None:
     model = extractor(VARIANTS[FUSION])
     short, long = [[5, 6], [7]], [[8] * 20, [9, 10]]
     with torch.inference_mode():
@@ -88,7 +88,7 @@ def test_a_document_has_the_same_logits_in_every_batch():
         assert torch.allclose(one, other, atol=1e-5)
 
 
-def test_training_stops_after_its_time_and_learns():
+def test_training_stops_after_its_time_and_learns() -> None:
     own = [document()]
     model = extractor(VARIANTS[FUSION])
     before = loss_of(model([own[0].ids(100)])[0], own[0]).item()
@@ -99,7 +99,7 @@ def test_training_stops_after_its_time_and_learns():
     assert after < before
 
 
-def test_every_pass_reads_every_document_once():
+def test_every_pass_reads_every_document_once() -> None:
     texts = [f"Ann sings {'la ' * count}." for count in (1, 2000, 2500, 3000)]
     own = [document(text) for text in texts]
     for seed in (0, 1):
@@ -107,7 +107,7 @@ def test_every_pass_reads_every_document_once():
         assert sorted(lengths) == sorted(len(each.tokens.ids[0]) for each in own)
 
 
-def test_differences_are_paired_by_seed_and_shown_for_each_set():
+def test_differences_are_paired_by_seed_and_shown_for_each_set() -> None:
     def run(*scores: float) -> dict[str, list[float]]:
         return {measure: [*scores] for measure in ("rouge1", "rouge2", "rougeLsum")}
 

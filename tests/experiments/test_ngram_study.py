@@ -1,5 +1,7 @@
 """ProphetNet's comparisons: the tables of what is there, and the Transformer that it is compared with."""
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -22,7 +24,7 @@ def scored(*means: float) -> dict:
     return {"examples": rows}
 
 
-def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed():
+def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed() -> None:
     results = {"pretrained-2gram-0": {"tokens": 1234}}
     for seed in SCALE.seeds:
         results[f"tuned-1gram-{seed}"] = scored(30.0 + seed, 10.0, 20.0 + seed)
@@ -36,21 +38,21 @@ def test_tables_compare_each_row_with_the_one_above_it_seed_by_seed():
     assert "1,234 tokens" in text
 
 
-def test_rows_are_compared_on_the_seeds_that_both_have():
+def test_rows_are_compared_on_the_seeds_that_both_have() -> None:
     results = {f"tuned-1gram-{seed}": scored(30, 10, 20.0 + seed) for seed in (0, 1)}
     results |= {f"tuned-2gram-{seed}": scored(31, 11, 21.0 + 5 * seed) for seed in (0, 2)}
     line = next(line for line in prophetnet.table(SCALE, results).splitlines() if "2-gram" in line)
     assert line.endswith("| 1.0 [1.0, 1.0] |")  # seed 0 alone: 21 - 20
 
 
-def test_rows_without_a_common_seed_are_not_compared():
+def test_rows_without_a_common_seed_are_not_compared() -> None:
     results = {f"tuned-1gram-{seed}": scored(30, 10, 20) for seed in SCALE.seeds[:1]}
     results |= {f"tuned-2gram-{seed}": scored(31, 11, 21) for seed in SCALE.seeds[1:]}
     line = next(line for line in prophetnet.table(SCALE, results).splitlines() if "2-gram" in line)
     assert line.endswith("|  |")
 
 
-def test_questions_are_on_both_splits():
+def test_questions_are_on_both_splits() -> None:
     scores = {"BLEU-4": "5.0 [4.0, 6.0]", "METEOR": "9.0 [8.0, 9.5]", "ROUGE-L": "20.0 [19.0, 21.0]"}
     split = {"scores": scores, "meteor": "meteor|...", "questions": 1000}
     text = prophetnet.table(SCALE, {"questions": {"squad-qg": split, "squad-qg-zhao": split}})
@@ -58,7 +60,7 @@ def test_questions_are_on_both_splits():
     assert "squad-qg-zhao" in text
 
 
-def test_scores_along_the_pre_training_have_a_row_and_a_point_each(tmp_path):
+def test_scores_along_the_pre_training_have_a_row_and_a_point_each(tmp_path: Path) -> None:
     prophetnet.draw(SCALE, {}, tmp_path)
     assert not (tmp_path / "along.png").exists()
     results = {"plain-ProphetNet-2gram-0": scored(30, 10, 20), "tuned-2gram-0": scored(33, 12, 25)}
@@ -71,7 +73,7 @@ def test_scores_along_the_pre_training_have_a_row_and_a_point_each(tmp_path):
     assert (tmp_path / "along.png").stat().st_size > 10_000
 
 
-def test_every_step_comes_after_those_that_it_needs(tmp_path):
+def test_every_step_comes_after_those_that_it_needs(tmp_path: Path) -> None:
     study = Study(tmp_path / "out", SCALE, name="prophetnet", data=tmp_path)
     steps = list(prophetnet.steps(SCALE, Runner(study, tmp_path, print)))
     names = [step.name for step in steps]
@@ -80,7 +82,7 @@ def test_every_step_comes_after_those_that_it_needs(tmp_path):
         assert set(step.needs) <= set(names[:place])
 
 
-def test_the_plain_transformer_is_the_prophetnet_without_streams_and_relative_scores(tmp_path):
+def test_the_plain_transformer_is_the_prophetnet_without_streams_and_relative_scores(tmp_path: Path) -> None:
     our_tokenizer().save_pretrained(tmp_path / "words")
     folder = plain_transformer("prophetnet-micro", tmp_path / "words", tmp_path / "start", seed=0)
     plain = AutoModelForSeq2SeqLM.from_pretrained(folder)
@@ -106,7 +108,7 @@ def test_the_plain_transformer_is_the_prophetnet_without_streams_and_relative_sc
     assert not np.allclose(weights[1].detach(), plain.lm_head.weight.detach())
 
 
-def test_a_plain_transformer_may_begin_as_barts_do(tmp_path):
+def test_a_plain_transformer_may_begin_as_barts_do(tmp_path: Path) -> None:
     our_tokenizer().save_pretrained(tmp_path / "words")
     folder = plain_transformer(
         "prophetnet-micro", tmp_path / "words", tmp_path / "start", seed=0, released_start=True

@@ -8,7 +8,7 @@ def pair(document: str, *summaries: str) -> Pair:
     return Pair(document=document, summary=summaries[0], references=summaries)
 
 
-def test_documents_and_references_count_apart_and_case_and_marks_do_not_matter():
+def test_documents_and_references_count_apart_and_case_and_marks_do_not_matter() -> None:
     train = [pair("Ann sings.", "She sings."), pair("Bob rests", "He rests.", "Bob is tired.")]
     test = [
         pair("ann sings!", "Ann sings a song."),

@@ -19,6 +19,7 @@ from precis_experiments.open_sets import (
     OTHER_LANGUAGES,
     SETS,
     TEXTS,
+    OpenSet,
     check_rows,
     is_open,
     pairs_of,
@@ -37,7 +38,7 @@ RUN = ExtractPlan(
 @pytest.mark.parametrize(
     "chosen", [*SETS, *EXTENSIONS, *OTHER_LANGUAGES, *TEXTS], ids=lambda chosen: chosen.name
 )
-def test_every_set_is_openly_licensed(chosen) -> None:
+def test_every_set_is_openly_licensed(chosen: OpenSet) -> None:
     assert all(is_open(licence.strip()) for licence in chosen.licence.split(","))
 
 
@@ -81,7 +82,7 @@ def test_rows_under_closed_licences_of_a_mixed_set_are_left_out(tmp_path: Path) 
     assert [pair["document"] for pair in pairs_of(chosen, tmp_path / "gum", "train")] == ["a"]
 
 
-def row_of(chosen, number: int) -> dict[str, object]:
+def row_of(chosen: OpenSet, number: int) -> dict[str, object]:
     """A row as the files of a set have it."""
     story = f"Ann sings song {number} in the old hall. Bob listens to her song {number} for long. It rains. "
     row: dict[str, object] = {
@@ -187,6 +188,7 @@ def test_a_model_that_writes_too_is_grounded_on_all_pairs_first_and_taken_up(
     start = str(save("zcodepp", tmp_path / "start"))
     smoke = WRITING["smoke"]
     small = {"batch_tokens": 512, "max_source": 64, "train.warmup_steps": 1}
+    assert smoke.pretrain is not None
     pretraining = with_changes(smoke.pretrain, {"block_length": 32, "validation_blocks": 2})
     for steps in (2, 3):  # the second time it is given one more
         length = {"train.steps": steps, "train.schedule": StableThenDecay(decay_steps=steps - 2)}

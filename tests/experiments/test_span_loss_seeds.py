@@ -23,7 +23,7 @@ WITHOUT_POSITIONS, WITHOUT_RTD = VARIANTS[1:]
 SCALE = replace(SCALES["micro"], ablation_seeds=(3, 4))
 
 
-def test_the_steps_are_those_of_the_study_and_the_last_variant_waits(tmp_path: Path):
+def test_the_steps_are_those_of_the_study_and_the_last_variant_waits(tmp_path: Path) -> None:
     study = Study(tmp_path / "out", SCALE, name=ablation.name, data=tmp_path)
     steps = ablation.steps(SCALE, Runner(study, tmp_path, silent))
     names = [step.name for step in chosen_steps(steps, VARIANTS, (3, 4))]
@@ -31,7 +31,7 @@ def test_the_steps_are_those_of_the_study_and_the_last_variant_waits(tmp_path: P
     assert names == ["pack", *pairs, step_name(WITHOUT_RTD, 3), step_name(WITHOUT_RTD, 4)]
 
 
-def test_differences_are_paired_and_pool_the_earlier_seeds_by_their_means():
+def test_differences_are_paired_and_pool_the_earlier_seeds_by_their_means() -> None:
     def run(*losses: float) -> dict[str, object]:
         return {"span_losses": [*losses], "span_loss": sum(losses) / len(losses), "cpu_seconds": 60.0}
 

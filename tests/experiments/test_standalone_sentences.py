@@ -88,7 +88,9 @@ def test_each_sentence_is_held_out_once_with_its_document() -> None:
     assert (total == 1).all()
 
 
-def test_labels_without_their_documents_are_named(data: Path, monkeypatch, capsys) -> None:
+def test_labels_without_their_documents_are_named(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = labels_of(data, ("0" * 16, 0))
     monkeypatch.setattr("sys.argv", ["standalone_sentences", "--data", str(data), "--labels", str(file)])
     with pytest.raises(SystemExit):

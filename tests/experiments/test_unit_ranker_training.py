@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,20 +42,20 @@ class FakeBooster:
         return {"tree_info": [{"tree_structure": first}, {"tree_structure": {"leaf_value": 0.25}}]}
 
 
-def test_trees_of_lightgbm_become_the_lists_that_the_ranker_reads():
+def test_trees_of_lightgbm_become_the_lists_that_the_ranker_reads() -> None:
     trees = Trees.from_dict(json.loads(json.dumps(flat(FakeBooster()))), columns=2)
     rows = np.array([[9.0, 0.5], [2.0, 0.6], [2.1, 0.6]], dtype=np.float32)
     assert trees(rows).tolist() == [1.25, 10.25, 20.25]
 
 
-def test_the_gain_of_a_unit_counts_words_and_pairs_for_its_length():
+def test_the_gain_of_a_unit_counts_words_and_pairs_for_its_length() -> None:
     units = extraction_units("The old bridge closes. Nobody knows what it will ever cost.")
     found = gains(units, ["The bridge closes.", "The old bridge closes."], ROUGE)
     assert found[0] == pytest.approx(np.mean([3 / 2 + 1, 4 / 2 + 3]) / 8)
     assert found[1] == 0
 
 
-def test_examples_become_groups_of_documents(tmp_path):
+def test_examples_become_groups_of_documents(tmp_path: Path) -> None:
     import lzma
 
     folder = tmp_path / SETS[0].place
@@ -78,13 +79,13 @@ def test_examples_become_groups_of_documents(tmp_path):
     )
 
 
-def test_words_of_other_languages_count_with_their_letters():
+def test_words_of_other_languages_count_with_their_letters() -> None:
     units = extraction_units("Мост закрыт. Идёт дождь.")
     assert gains(units, ["Мост закрыт."], ROUGE).tolist() == [0, 0]
     assert gains(units, ["Мост закрыт."], OTHER_ROUGE).tolist() == pytest.approx([2 / 6, 0])
 
 
-def test_a_pair_of_another_language_says_which_one(tmp_path):
+def test_a_pair_of_another_language_says_which_one(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     rows = [

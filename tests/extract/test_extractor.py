@@ -1,5 +1,6 @@
 """Summaries of chosen units: word for word, in order, within their cap, and the same whatever stands beside them."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,7 +155,7 @@ def test_a_pass_has_no_more_positions_than_are_allowed(folder: Path, monkeypatch
 def test_documents_are_read_ahead_by_their_characters(extractor: Extractor) -> None:
     taken = []
 
-    def many():
+    def many() -> Iterator[str]:
         for number in range(4000):
             taken.append(number)
             yield DOCUMENT * 20

@@ -63,7 +63,9 @@ def test_tokens_are_those_of_transformers() -> None:
 
 
 @pytest.mark.parametrize("words", [["summarize", "NAME"], ["summarize", "NAME", "--type", "key-points"]])
-def test_a_summary_by_the_default_model_imports_neither_torch_nor_transformers(words, tmp_path) -> None:
+def test_a_summary_by_the_default_model_imports_neither_torch_nor_transformers(
+    words: list[str], tmp_path: Path
+) -> None:
     """Their imports take longer than everything else together."""
     name = tmp_path / "text.txt"
     name.write_text(TEXTS[0] * 3)

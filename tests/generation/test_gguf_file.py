@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 import torch
@@ -34,7 +35,7 @@ def logits(model: torch.nn.Module) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_logits_are_those_of_the_model_in_transformers(tmp_path, kind):
+def test_the_logits_are_those_of_the_model_in_transformers(tmp_path: Path, kind: str) -> None:
     model = random_model(kind)
     read = opened(write_gguf(tmp_path / "m.gguf", model, kind=kind)).model
     assert type(read) is type(model)
@@ -46,7 +47,7 @@ def test_the_logits_are_those_of_the_model_in_transformers(tmp_path, kind):
         assert torch.equal(read.state_dict()[name], weight), name
 
 
-def test_8_bit_weights_are_within_half_a_step(tmp_path):
+def test_8_bit_weights_are_within_half_a_step(tmp_path: Path) -> None:
     model = random_model()
     q8 = gguf.GGMLQuantizationType.Q8_0
     read = opened(write_gguf(tmp_path / "m.gguf", model, quantized=q8)).model
@@ -59,7 +60,7 @@ def test_8_bit_weights_are_within_half_a_step(tmp_path):
     assert (logits(read) - logits(model)).abs().max() < 0.01
 
 
-def test_settings_and_tokenizer_come_from_the_file(tmp_path):
+def test_settings_and_tokenizer_come_from_the_file(tmp_path: Path) -> None:
     chat = opened(write_gguf(tmp_path / "m.gguf"))
     assert (chat.context, chat.context_is_assumed) == (2048, False)
     assert chat.tokenizer.chat_template == CHAT
@@ -73,7 +74,7 @@ def test_settings_and_tokenizer_come_from_the_file(tmp_path):
         assert chat.tokenizer.decode(ids) == text
 
 
-def test_the_file_is_a_writer_and_its_content_decides_the_fingerprint(tmp_path):
+def test_the_file_is_a_writer_and_its_content_decides_the_fingerprint(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "m.GGUF")
     found = locate(path)
     assert found.is_writer
@@ -89,8 +90,10 @@ def test_the_file_is_a_writer_and_its_content_decides_the_fingerprint(tmp_path):
     assert locate(path).fingerprint["weights"] != before["weights"]
 
 
-def test_summarize_writes_with_the_file_and_nothing_beside_it(tmp_path, capsys, monkeypatch):
-    def refuse(*_):
+def test_summarize_writes_with_the_file_and_nothing_beside_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> NoReturn:
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
@@ -105,7 +108,7 @@ def test_summarize_writes_with_the_file_and_nothing_beside_it(tmp_path, capsys, 
     assert {*tmp_path.iterdir()} == before
 
 
-def test_files_beside_it_are_not_read(tmp_path, monkeypatch):
+def test_files_beside_it_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
     path = write_gguf(tmp_path / "a" / "m.gguf")
     expected = logits(opened(path).model)
@@ -120,14 +123,14 @@ def test_files_beside_it_are_not_read(tmp_path, monkeypatch):
     assert chat.tokenizer.chat_template == CHAT
 
 
-def test_a_missing_package_is_named(tmp_path, monkeypatch):
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_gguf(tmp_path / "m.gguf")
     monkeypatch.setattr(gguf_file, "is_gguf_available", lambda: False)
     with pytest.raises(UserError, match=r"^a \.gguf file needs packages that are not installed: .*gguf"):
         open_writer(path)
 
 
-def test_a_missing_file_is_not_looked_for_on_the_hub(tmp_path):
+def test_a_missing_file_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
     for name in (str(tmp_path / "m.gguf"), "m.gguf", "owner/m.gguf"):
         with pytest.raises(UserError, match="no such file"):
             refuse_missing(name)
@@ -143,7 +146,9 @@ def test_a_missing_file_is_not_looked_for_on_the_hub(tmp_path):
         ({"layers": 3_000_000}, "num_hidden_layers is 3,000,000"),
     ],
 )
-def test_a_file_that_cannot_write_is_refused_in_one_line(tmp_path, options, problem):
+def test_a_file_that_cannot_write_is_refused_in_one_line(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
     path = write_gguf(tmp_path / "m.gguf", **options)
     with pytest.raises(UserError, match=problem) as caught:
         open_writer(path, device="cpu")
@@ -151,7 +156,7 @@ def test_a_file_that_cannot_write_is_refused_in_one_line(tmp_path, options, prob
     assert "\n" not in str(caught.value)
 
 
-def test_another_architecture_is_refused(tmp_path):
+def test_another_architecture_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     writer = gguf.GGUFWriter(path, "rwkv6")
     writer.add_chat_template(CHAT)
@@ -162,7 +167,9 @@ def test_another_architecture_is_refused(tmp_path):
         open_writer(path)
 
 
-def test_architectures_for_which_transformers_downloads_code_are_refused(tmp_path, monkeypatch):
+def test_architectures_for_which_transformers_downloads_code_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_gguf(tmp_path / "m.gguf")
     header = {"general.architecture": "lfm2", "tokenizer.chat_template": CHAT}
     monkeypatch.setattr(gguf_file, "read_gguf_metadata", lambda _: (header, ()))
@@ -172,7 +179,9 @@ def test_architectures_for_which_transformers_downloads_code_are_refused(tmp_pat
         gguf_file.check_gguf(path)
 
 
-def test_a_model_larger_than_memory_is_refused_with_its_size(tmp_path, monkeypatch):
+def test_a_model_larger_than_memory_is_refused_with_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_gguf(tmp_path / "m.gguf")
     monkeypatch.setattr(gguf_file, "free_bytes", lambda _: 100_000)
     with pytest.raises(
@@ -182,7 +191,7 @@ def test_a_model_larger_than_memory_is_refused_with_its_size(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("part", [0.0, 0.001, 0.01, 0.1, 0.5, 0.999])
-def test_a_file_that_is_cut_short_is_refused(tmp_path, part):
+def test_a_file_that_is_cut_short_is_refused(tmp_path: Path, part: float) -> None:
     path = write_gguf(tmp_path / "m.gguf")
     data = path.read_bytes()
     path.write_bytes(data[: int(part * len(data))])
@@ -191,7 +200,7 @@ def test_a_file_that_is_cut_short_is_refused(tmp_path, part):
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_without_end_is_refused(tmp_path):
+def test_a_list_without_end_is_refused(tmp_path: Path) -> None:
     """The reader of `gguf` would append to a list until memory is full."""
     path = tmp_path / "m.gguf"
     key = b"general.tags"
@@ -204,7 +213,7 @@ def test_a_list_without_end_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"GGUF", b"GGML" + b"\0" * 100, b"GGUF" + b"\xff" * 200, b"text " * 50]
 )
-def test_another_file_is_refused(tmp_path, content):
+def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"is not a GGUF file|damaged") as caught:
@@ -212,27 +221,29 @@ def test_another_file_is_refused(tmp_path, content):
     assert "\n" not in str(caught.value)
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path):
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     model = random_model()
     model.model.layers[1].mlp.up_proj.weight.data[3, 4] = float("nan")
     with pytest.raises(UserError, match="not finite"):
         open_writer(write_gguf(tmp_path / "m.gguf", model), device="cpu")
 
 
-def test_scaled_positions_are_told(tmp_path, caplog):
+def test_scaled_positions_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = write_gguf(tmp_path / "m.gguf", settings={"llama.rope.scaling.type": "yarn"})
     open_writer(path, device="cpu")
     assert "leaves out how it scales positions" in caplog.text
 
 
-def test_an_unknown_way_to_split_text_is_told(tmp_path, caplog, monkeypatch):
+def test_an_unknown_way_to_split_text_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_gguf(tmp_path / "m.gguf")
     monkeypatch.setattr(gguf_file, "_DIGITS_APART", frozenset())
     open_writer(path, device="cpu")
     assert "does not know its way to split text, 'smollm'" in caplog.text
 
 
-def test_an_adapter_on_the_file_finds_it(tmp_path, capsys):
+def test_an_adapter_on_the_file_finds_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_gguf(tmp_path / "m.gguf")
     row = json.dumps(
         {"document": "Ann sold Bob 3 boats. They left. " * 4, "summary": "Ann sold Bob 3 boats."}
@@ -247,7 +258,9 @@ def test_an_adapter_on_the_file_finds_it(tmp_path, capsys):
     assert capsys.readouterr().out.strip()
 
 
-def test_a_model_that_fits_into_memory_to_the_byte_is_read(tmp_path, monkeypatch):
+def test_a_model_that_fits_into_memory_to_the_byte_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(bytes(100_000))
     shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}

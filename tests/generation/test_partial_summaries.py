@@ -64,7 +64,7 @@ def test_each_beginning_is_told_once() -> None:
 
 @pytest.mark.parametrize(("kind", "loop"), [("zcodepp", Fast()), ("zcodepp", Generate()), ("t5", Generate())])
 def test_a_greedy_search_tells_each_document_how_its_summary_begins(
-    kind: str, loop, monkeypatch: pytest.MonkeyPatch
+    kind: str, loop: Fast | Generate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def by_fours(text: str) -> list[str]:  # a random model writes no full stops
         words = text.split()

@@ -1,5 +1,6 @@
 """Summaries depend on their document alone, with any encoder-decoder, and say how much of it was read."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -370,7 +371,7 @@ def test_a_stream_reads_ahead_by_windows_only() -> None:
     s = summarizer()
     taken = 0
 
-    def endless():
+    def endless() -> Iterator[str]:
         nonlocal taken
         while True:
             taken += 1

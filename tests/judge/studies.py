@@ -1,11 +1,12 @@
 """Studies for tests: small invented texts, and verdicts that follow a rule."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from precis_judge.judging_study import JudgingStudy, new_study
 from precis_judge.protocols import protocol
-from precis_judge.study_design import Design
+from precis_judge.study_design import Comparison, Design
 from precis_judge.system_summaries import JudgedDocument
 from precis_judge.verdicts import VerdictStore
 
@@ -44,7 +45,7 @@ def study_in(
     return new_study(folder, texts, Design(judges=judges, **design), protocol(asked))  # type: ignore[arg-type]
 
 
-def judge_all(study: JudgingStudy, prefers) -> None:
+def judge_all(study: JudgingStudy, prefers: Callable[[str, Comparison, str], float]) -> None:
     """Give every page a verdict; `prefers(judge, item, criterion)` is 1, 0.5 or 0 for the item's first summary."""
     with VerdictStore.opened(study) as store:
         for judge, pages in study.layout.pages.items():

@@ -2,17 +2,20 @@
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from precis_judge.study_design import Design, lay_out
+from precis_judge.study_design import Design, StudyLayout, lay_out
 from precis_text.errors import UserError
 from tests.judge.studies import invented
 
 SYSTEMS = ("first", "second", "third")
 
 
-def layout(count: int = 20, systems: tuple[str, ...] = SYSTEMS, against: str | None = None, **design):
+def layout(
+    count: int = 20, systems: tuple[str, ...] = SYSTEMS, against: str | None = None, **design: Any
+) -> StudyLayout:
     design = {"judges": ("Ann", "Ben"), **design}
     return lay_out(invented(count, systems), Design(**design), against=against)
 

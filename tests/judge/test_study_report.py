@@ -7,6 +7,7 @@ import pytest
 
 from precis_judge.protocols import protocol
 from precis_judge.report_page import publish
+from precis_judge.study_design import Comparison
 from precis_judge.study_report import make_report
 from precis_judge.verdicts import VerdictStore
 from precis_text.errors import UserError
@@ -56,7 +57,7 @@ def test_judges_are_measured_on_repeated_and_gold_pages_which_do_not_enter_the_r
 ) -> None:
     study = study_in(tmp_path / "study", documents=20, repeats=0.2, gold=0.2)
 
-    def prefers(judge: str, item, key: str) -> float:
+    def prefers(judge: str, item: Comparison, key: str) -> float:
         return float(judge == "Ann") if item.planted else 1
 
     judge_all(study, prefers)

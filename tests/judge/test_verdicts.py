@@ -32,7 +32,7 @@ with VerdictStore.opened(study) as store:
 """
 
 
-def verdict(page: int, choice: str = "left", **more) -> dict:
+def verdict(page: int, choice: str = "left", **more: object) -> dict:
     return {"judge": "Ann", "page": page, "choices": dict.fromkeys(KEYS, choice), "reasons": {}, **more}
 
 
@@ -44,6 +44,7 @@ def test_no_acknowledged_verdict_is_lost_by_sigkill(tmp_path: Path) -> None:
         writer = subprocess.Popen(
             [sys.executable, "-c", _WRITER, study.folder], stdout=subprocess.PIPE, text=True
         )
+        assert writer.stdout is not None
         until = done + rng.randrange(1, 60)
         for line in writer.stdout:
             done = int(line)

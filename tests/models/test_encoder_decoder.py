@@ -1,5 +1,7 @@
 """What all families of models share, and what a new one gets by its configuration alone."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM
@@ -18,7 +20,7 @@ class ThirdConfig(ZCodePPConfig):
     fusion_limit = 128
 
     @property
-    def target_rows(self):
+    def target_rows(self) -> int:
         return 5
 
 
@@ -26,7 +28,7 @@ class Third(ZCodePPForConditionalGeneration):
     config_class = ThirdConfig
 
 
-def test_a_third_family_summarizes_by_the_answers_of_its_configuration(tmp_path):
+def test_a_third_family_summarizes_by_the_answers_of_its_configuration(tmp_path: Path) -> None:
     AutoConfig.register("third", ThirdConfig, exist_ok=True)
     AutoModelForSeq2SeqLM.register(ThirdConfig, Third, exist_ok=True)
     model, tokenizer = tiny("zcodepp")
@@ -43,7 +45,7 @@ def test_a_third_family_summarizes_by_the_answers_of_its_configuration(tmp_path)
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", SEQ2SEQ)
-def test_auto_model_gives_the_states_that_the_head_makes_logits_of(kind, tmp_path):
+def test_auto_model_gives_the_states_that_the_head_makes_logits_of(kind: str, tmp_path: Path) -> None:
     model = seq2seq(kind)
     model.save_pretrained(tmp_path)
     body = AutoModel.from_pretrained(tmp_path).eval()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from tests.conformance import random_batch
 from tests.small_models import SEQ2SEQ, classifier, seq2seq
@@ -11,7 +12,7 @@ from tests.small_models import SEQ2SEQ, classifier, seq2seq
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
-def inputs(model, *, target=8):
+def inputs(model: PreTrainedModel, *, target: int = 8) -> dict[str, torch.Tensor]:
     ids, mask, labels = random_batch(model, target=target)
     decoder_ids = model.prepare_decoder_input_ids_from_labels(labels.clamp(min=5))
     return {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": decoder_ids}
@@ -19,7 +20,7 @@ def inputs(model, *, target=8):
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", SEQ2SEQ)
-def test_shapes_sums_and_unchanged_logits(kind):
+def test_shapes_sums_and_unchanged_logits(kind: str) -> None:
     model = seq2seq(kind)
     given = inputs(model)
     plain, output = model(**given), model(**given, output_attentions=True, all_streams=True)
@@ -46,7 +47,7 @@ def test_shapes_sums_and_unchanged_logits(kind):
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["zcodepp-streams", "prophetnet"])
-def test_predicting_states_have_weights_too(kind):
+def test_predicting_states_have_weights_too(kind: str) -> None:
     model = seq2seq(kind)
     output = model(**inputs(model), output_attentions=True, all_streams=True)
     assert [w.shape for w in output.decoder_ngram_attentions] == [(3, 2, 4, 8, 9)] * 2
@@ -63,7 +64,7 @@ def test_predicting_states_have_weights_too(kind):
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
-def test_weights_times_values_are_what_the_attention_puts_out(kind, part):
+def test_weights_times_values_are_what_the_attention_puts_out(kind: str, part: str) -> None:
     model = seq2seq(kind)
     stack = model.model.encoder.stack if part == "encoder" else model.model.decoder
     attention = (stack.cross_attentions() if part == "cross" else stack.self_attentions())[1]
@@ -82,7 +83,7 @@ def test_weights_times_values_are_what_the_attention_puts_out(kind, part):
 
 
 @torch.no_grad()
-def test_a_chunk_has_the_weights_that_it_has_alone():
+def test_a_chunk_has_the_weights_that_it_has_alone() -> None:
     model = seq2seq("zcodepp-chunks")
     ids, mask, _ = random_batch(model)
     whole = model.get_encoder()(ids, mask, output_attentions=True).attentions
@@ -93,7 +94,7 @@ def test_a_chunk_has_the_weights_that_it_has_alone():
 
 
 @torch.no_grad()
-def test_the_configuration_asks_for_them_as_well():
+def test_the_configuration_asks_for_them_as_well() -> None:
     for model in (seq2seq("zcodepp"), seq2seq("prophetnet")):
         model.config.output_attentions = True
         output = model(**inputs(model))
@@ -104,7 +105,7 @@ def test_the_configuration_asks_for_them_as_well():
 
 
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
-def test_generate_gives_the_weights_of_each_step(kind):
+def test_generate_gives_the_weights_of_each_step(kind: str) -> None:
     model = seq2seq(kind)
     options = {"max_new_tokens": 3, "min_new_tokens": 3, "num_beams": 2, "do_sample": False}
     ids = inputs(model)["input_ids"]
@@ -117,7 +118,7 @@ def test_generate_gives_the_weights_of_each_step(kind):
 
 
 @pytest.mark.parametrize("kind", SEQ2SEQ)
-def test_gradients_reach_weights_and_hidden_states(kind):
+def test_gradients_reach_weights_and_hidden_states(kind: str) -> None:
     model = seq2seq(kind)
     output = model(**inputs(model), output_attentions=True, output_hidden_states=True)
     kept = [
@@ -136,7 +137,7 @@ def test_gradients_reach_weights_and_hidden_states(kind):
 
 
 @pytest.mark.parametrize("kind", SEQ2SEQ)
-def test_gradients_reach_hidden_states_without_the_plain_path(kind):
+def test_gradients_reach_hidden_states_without_the_plain_path(kind: str) -> None:
     model = seq2seq(kind)
     output = model(**inputs(model), output_hidden_states=True, all_streams=True)
     kept = [*output.encoder_hidden_states, *output.decoder_hidden_states[:2]]
@@ -147,7 +148,7 @@ def test_gradients_reach_hidden_states_without_the_plain_path(kind):
 
 
 @torch.no_grad()
-def test_a_prefix_comes_before_the_other_keys():
+def test_a_prefix_comes_before_the_other_keys() -> None:
     from precis.tuning.attach import attach
     from precis.tuning.discourse import method
     from precis.tuning.prefix import Prefix

@@ -1,6 +1,7 @@
 """What new ProphetNets begin with."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_positions_have_a_spread_of_their_own_and_padding_none() -> None:
         assert not table.weight[0].any()
 
 
-def test_loaded_weights_are_not_drawn_again(tmp_path) -> None:
+def test_loaded_weights_are_not_drawn_again(tmp_path: Path) -> None:
     model = ProphetNetForConditionalGeneration(ProphetNetConfig(**TINY, init_std=0.1, position_std=0.03))
     rows = model.get_decoder().positions.rows.weight
     rows.data[0] = 5.0

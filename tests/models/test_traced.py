@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from tests.conformance import random_batch
 from tests.small_models import SEQ2SEQ, classifier, seq2seq
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.traced
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 
 
-def given(model):
+def given(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     ids, mask, labels = random_batch(model)
     target = model.prepare_decoder_input_ids_from_labels(labels)
     return {
@@ -26,7 +27,7 @@ def given(model):
 
 
 @pytest.mark.parametrize("kind", SEQ2SEQ)
-def test_an_exported_program_gives_what_the_model_gives(kind):
+def test_an_exported_program_gives_what_the_model_gives(kind: str) -> None:
     model = seq2seq(kind)
     inputs = given(model)
     with torch.no_grad():
@@ -42,7 +43,7 @@ def test_an_exported_program_gives_what_the_model_gives(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*SEQ2SEQ, "classifier"])
-def test_one_graph_holds_the_whole_pass(kind):
+def test_one_graph_holds_the_whole_pass(kind: str) -> None:
     torch.compiler.reset()
     model = classifier() if kind == "classifier" else seq2seq(kind)
     ids, mask, _ = random_batch(model)
@@ -53,7 +54,7 @@ def test_one_graph_holds_the_whole_pass(kind):
     torch.testing.assert_close(found, expected, **CLOSE)
 
 
-def test_the_classifier_is_exported():
+def test_the_classifier_is_exported() -> None:
     model = classifier()
     ids, mask, _ = random_batch(model)
     with torch.no_grad():

@@ -3,7 +3,14 @@
 import torch
 
 
-def attention_weights(q, k, *, scores=None, mask=None, scale=1.0):
+def attention_weights(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    *,
+    scores: torch.Tensor | None = None,
+    mask: torch.Tensor | None = None,
+    scale: float = 1.0,
+) -> torch.Tensor:
     """Softmax of scale * q.k + scores over the keys that the mask shows."""
     total = (q * scale) @ k.transpose(-1, -2)
     if scores is not None:

@@ -1,5 +1,7 @@
 """The attention function: every path gives the plain path's numbers and gradients."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -15,13 +17,15 @@ from precis.nn.score_bias import DenseBias
 from tests.nn.definition import attention_weights
 
 
-def random_inputs(*, batch=2, heads=3, queries=9, keys=9, width=8, seed=0):
+def random_inputs(
+    *, batch: int = 2, heads: int = 3, queries: int = 9, keys: int = 9, width: int = 8, seed: int = 0
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     shapes = [(batch, heads, n, width) for n in (queries, keys, keys)]
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
-def test_fused_path_equals_the_plain_weights():
+def test_fused_path_equals_the_plain_weights() -> None:
     q, k, v = random_inputs(queries=12, keys=20)
     bias = DenseBias(torch.randn(2, 3, 12, 20, dtype=torch.float64))
     mask = torch.rand(2, 1, 12, 20) > 0.3
@@ -30,7 +34,9 @@ def test_fused_path_equals_the_plain_weights():
 
 
 @pytest.mark.parametrize("masked", [True, False])
-def test_query_blocks_equal_the_whole_in_values_and_gradients(monkeypatch, masked):
+def test_query_blocks_equal_the_whole_in_values_and_gradients(
+    monkeypatch: pytest.MonkeyPatch, masked: bool
+) -> None:
     """By the plain path, whatever faster way there is."""
     monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
     q, k, v = (x.requires_grad_() for x in random_inputs(queries=75, keys=75))
@@ -38,7 +44,7 @@ def test_query_blocks_equal_the_whole_in_values_and_gradients(monkeypatch, maske
     bias = DisentangledBias(*tables, OffsetRows(LogBuckets(16, 32)))  # type: ignore[call-arg]
     mask = (torch.rand(2, 1, 1, 75, generator=torch.Generator().manual_seed(4)) > 0.2) if masked else None
 
-    def value_and_gradients():
+    def value_and_gradients() -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         out = attend(q, k, v, bias=bias, mask=mask, scale=0.3)
         return out, torch.autograd.grad(out.square().sum(), (q, k, v))
 
@@ -50,7 +56,7 @@ def test_query_blocks_equal_the_whole_in_values_and_gradients(monkeypatch, maske
     torch.testing.assert_close(block_gradients, whole_gradients)
 
 
-def test_a_query_that_may_see_nothing_gives_no_nan():
+def test_a_query_that_may_see_nothing_gives_no_nan() -> None:
     q, k, v = random_inputs(queries=4, keys=5)
     mask = torch.ones(2, 1, 4, 5, dtype=torch.bool)
     mask[0, 0, 2] = False
@@ -59,7 +65,7 @@ def test_a_query_that_may_see_nothing_gives_no_nan():
     torch.testing.assert_close(out[0, :, 2], v[0].mean(-2))
 
 
-def test_long_attention_never_holds_all_scores():
+def test_long_attention_never_holds_all_scores() -> None:
     """At 3,000 keys the scores of all queries would take 36 MB a head; the peak stays at a fraction of that."""
     layer = DisentangledSelfAttention(16, heads=1)
     table = PositionTable(torch.randn(64, 16), OffsetRows(LogBuckets(32, 64)))
@@ -72,7 +78,7 @@ def test_long_attention_never_holds_all_scores():
     assert largest < 0.25 * 3000 * 3000 * 4
 
 
-def test_width_that_the_heads_do_not_divide_is_refused():
+def test_width_that_the_heads_do_not_divide_is_refused() -> None:
     with pytest.raises(ValueError, match="width=10 is not a multiple of heads=4"):
         DisentangledSelfAttention(10, heads=4)
     with pytest.raises(ValueError, match="width=10 is not a multiple of heads=4"):
@@ -82,17 +88,21 @@ def test_width_that_the_heads_do_not_divide_is_refused():
 @pytest.mark.parametrize(
     ("c2p", "p2c", "count"), [(True, True, 3), (True, False, 2), (False, True, 2), (False, False, 1)]
 )
-def test_scores_are_divided_by_the_root_of_a_heads_width_and_of_the_number_of_terms(c2p, p2c, count):
+def test_scores_are_divided_by_the_root_of_a_heads_width_and_of_the_number_of_terms(
+    c2p: bool, p2c: bool, count: int
+) -> None:
     layer = DisentangledSelfAttention(48, heads=4, content_to_position=c2p, position_to_content=p2c)
     assert layer.scale == pytest.approx((12 * count) ** -0.5)
     assert scaled_attention(48, heads=4, dropout=0.0).scale == pytest.approx(12**-0.5)
 
 
-def test_groups_of_a_packed_batch_keep_their_masks_unless_a_kernel_takes_documents(monkeypatch):
+def test_groups_of_a_packed_batch_keep_their_masks_unless_a_kernel_takes_documents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked = []
     fused = DisentangledBias.fused
 
-    def noted(*arguments, documents=None, **options):
+    def noted(*arguments: Any, documents: Any = None, **options: Any) -> Any:
         asked.append((documents, options["mask"] is None))
         return fused(*arguments, documents=documents, **options)
 
@@ -114,7 +124,7 @@ def test_groups_of_a_packed_batch_keep_their_masks_unless_a_kernel_takes_documen
 
 
 @pytest.mark.parametrize("learning", ["queries", "prefix"])
-def test_learning_from_a_long_text_keeps_no_scores(learning):
+def test_learning_from_a_long_text_keeps_no_scores(learning: str) -> None:
     """Whether the queries learn, or a prefix alone; 1,025 queries are the fewest that are long."""
     queries, keys, values = random_inputs(batch=1, heads=1, queries=1025, keys=1025, width=2)
     columns = [torch.randn(1, 2, 2, dtype=torch.float64) for _ in range(2)]
@@ -123,7 +133,7 @@ def test_learning_from_a_long_text_keeps_no_scores(learning):
     prefix = PrefixColumns(columns[0], columns[1]) if learning == "prefix" else None
     kept = []
 
-    def keep(saved):
+    def keep(saved: torch.Tensor) -> torch.Tensor:
         kept.append(saved.numel())
         return saved
 
@@ -136,7 +146,9 @@ def test_learning_from_a_long_text_keeps_no_scores(learning):
 
 @pytest.mark.parametrize("c2p", [True, False])
 @pytest.mark.parametrize("p2c", [True, False])
-def test_positions_have_projections_of_their_own_only_where_they_are_used_and_not_shared(c2p, p2c):
+def test_positions_have_projections_of_their_own_only_where_they_are_used_and_not_shared(
+    c2p: bool, p2c: bool
+) -> None:
     torch.manual_seed(0)
     own = DisentangledSelfAttention(
         8, heads=2, content_to_position=c2p, position_to_content=p2c, shared_position_keys=False
@@ -152,7 +164,9 @@ def test_positions_have_projections_of_their_own_only_where_they_are_used_and_no
 
 
 @pytest.mark.parametrize("normalize", [TopP(mass=0.5), Gumbel()])
-def test_long_inputs_give_the_same_where_weights_depend_on_all_queries_and_where_not(monkeypatch, normalize):
+def test_long_inputs_give_the_same_where_weights_depend_on_all_queries_and_where_not(
+    monkeypatch: pytest.MonkeyPatch, normalize: TopP | Gumbel
+) -> None:
     q, k, v = random_inputs(batch=1, heads=1, queries=1025, keys=20, width=2)
     found = attend(q, k, v, normalize=normalize)
     monkeypatch.setattr(attention, "_BLOCK_FROM", 2000)

@@ -1,5 +1,7 @@
 """Each path gives Eq. 1's numbers; scores handed to a fused kernel begin, row by row, at multiples of 16 bytes."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 
@@ -16,11 +18,18 @@ BUCKETS = LogBuckets(8, 16)
 
 
 @pytest.fixture
-def handed(monkeypatch):
+def handed(monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
     """What the fused kernel is given as a mask, with the plain path taken and alignment asked for as on CUDA."""
     found = []
 
-    def kernel(queries, keys, values, *, attn_mask, **options):
+    def kernel(
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        *,
+        attn_mask: torch.Tensor,
+        **options: object,
+    ) -> torch.Tensor:
         found.append(attn_mask)
         return queries
 
@@ -30,7 +39,14 @@ def handed(monkeypatch):
     return found
 
 
-def random_bias(length, dtype, *, kept=("c2p", "p2c"), learnt=False, width=2):
+def random_bias(
+    length: int,
+    dtype: torch.dtype,
+    *,
+    kept: Sequence[str] = ("c2p", "p2c"),
+    learnt: bool = False,
+    width: int = 2,
+) -> tuple[tuple[torch.Tensor, torch.Tensor, torch.Tensor], DisentangledBias]:
     generator = torch.Generator().manual_seed(length)
     shapes = [(1, 1, length, width)] * 2 + [(1, BUCKETS.rows, width)] * 2
     q, k, c2p, p2c = (
@@ -42,14 +58,16 @@ def random_bias(length, dtype, *, kept=("c2p", "p2c"), learnt=False, width=2):
     )
 
 
-def assert_aligned(scores, why):
+def assert_aligned(scores: torch.Tensor, why: object) -> None:
     """Eight elements are 16 bytes or more."""
     *rows, last = scores.stride()
     assert last == 1, why
     assert all(start % 8 == 0 for start in (scores.storage_offset(), *rows)), (why, scores.stride())
 
 
-def unaligned(learnt, start, stop):
+def unaligned(
+    learnt: tuple[tuple[torch.Tensor, torch.Tensor, torch.Tensor], DisentangledBias], start: int, stop: int
+) -> torch.Tensor:
     """The scores as they are where a gradient is asked for: these are never fused, nor arranged for it."""
     (queries, keys, _), bias = learnt
     return bias.rows(start, stop, queries, keys).detach()
@@ -60,7 +78,9 @@ def unaligned(learnt, start, stop):
     [*DTYPES[:2], pytest.param(torch.float16, marks=pytest.mark.slow)],  # slow on a CPU
 )
 @pytest.mark.many_steps
-def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(handed, dtype):
+def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(
+    handed: list[torch.Tensor], dtype: torch.dtype
+) -> None:
     for length in LENGTHS:
         slow = dtype == torch.float16 and length > 200  # a CPU multiplies it number by number
         states, bias = random_bias(length, dtype)
@@ -77,7 +97,9 @@ def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(handed
 
 
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",), ("c2p", "p2c")])
-def test_padding_and_either_score_alone_are_aligned(handed, kept):
+def test_padding_and_either_score_alone_are_aligned(
+    handed: list[torch.Tensor], kept: tuple[str, ...]
+) -> None:
     lowest = torch.finfo(torch.bfloat16).min
     for length in (*range(1, 140), 511, 513, 777, 1100):
         states, bias = random_bias(length, torch.bfloat16, kept=kept)
@@ -95,7 +117,7 @@ def test_padding_and_either_score_alone_are_aligned(handed, kept):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_masks_dense_scores_and_prefixes_are_aligned(handed, dtype):
+def test_masks_dense_scores_and_prefixes_are_aligned(handed: list[torch.Tensor], dtype: torch.dtype) -> None:
     width, lowest = 8, torch.finfo(dtype).min
     table = torch.randn(1, 2, 90, 90, generator=torch.Generator().manual_seed(2)).to(dtype)
     prefix = PrefixColumns(keys=torch.zeros(2, 5, width), values=torch.zeros(2, 5, width))
@@ -121,7 +143,7 @@ def test_masks_dense_scores_and_prefixes_are_aligned(handed, dtype):
 
 
 @pytest.mark.parametrize("width", [5, 12, 24])
-def test_heads_of_any_width_give_the_plain_numbers(monkeypatch, width):
+def test_heads_of_any_width_give_the_plain_numbers(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     """With alignment on, and the kernel for the CPU."""
     monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
     states, bias = random_bias(37, torch.float32, width=width)
@@ -130,7 +152,7 @@ def test_heads_of_any_width_give_the_plain_numbers(monkeypatch, width):
     assert torch.equal(attend(*states, bias=bias), expected)
 
 
-def test_inside_autocast_a_query_that_may_attend_nowhere_still_gets_a_mean():
+def test_inside_autocast_a_query_that_may_attend_nowhere_still_gets_a_mean() -> None:
     """autocast would cast fp32's lowest number to -inf in bf16, and lose the alignment of what it casts."""
     states = torch.randn(2, 2, 9, 8, generator=torch.Generator().manual_seed(3))
     mask = torch.zeros(2, 1, 1, 9, dtype=torch.bool)
@@ -153,7 +175,7 @@ def test_inside_autocast_a_query_that_may_attend_nowhere_still_gets_a_mean():
         (torch.zeros(16, 16).T[:, :8], False),
     ],
 )
-def test_rows_are_aligned_that_begin_at_multiples_of_eight_numbers(scores, is_so):
+def test_rows_are_aligned_that_begin_at_multiples_of_eight_numbers(scores: torch.Tensor, is_so: bool) -> None:
     assert attention_rows.is_aligned(scores) == is_so
     found = attention_rows.aligned(scores)
     assert attention_rows.is_aligned(found)
@@ -161,7 +183,7 @@ def test_rows_are_aligned_that_begin_at_multiples_of_eight_numbers(scores, is_so
     assert torch.equal(found, scores)
 
 
-def test_a_sum_and_a_row_of_parts_are_written_once(monkeypatch):
+def test_a_sum_and_a_row_of_parts_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """In aligned memory; copies of it would cost as much again."""
     monkeypatch.setattr(attention_rows, "aligned", lambda _: pytest.fail("copied"))
     one, two = torch.randn(3, 5), torch.randn(3, 5)
@@ -175,7 +197,7 @@ def test_a_sum_and_a_row_of_parts_are_written_once(monkeypatch):
     assert attention_rows.side_by_side([learnt, two]).stride() == (10, 1)
 
 
-def test_scores_of_another_type_are_handed_over_in_that_of_the_queries(handed):
+def test_scores_of_another_type_are_handed_over_in_that_of_the_queries(handed: list[torch.Tensor]) -> None:
     queries, keys, values = torch.randn(3, 1, 2, 9, 8)
     scores = torch.randn(1, 2, 9, 9)
     attend(queries, keys, values, bias=DenseBias(scores.bfloat16()))
@@ -184,7 +206,7 @@ def test_scores_of_another_type_are_handed_over_in_that_of_the_queries(handed):
     torch.testing.assert_close(handed[0], scores.bfloat16().float())
 
 
-def test_parts_are_the_same_while_torch_compiles(monkeypatch):
+def test_parts_are_the_same_while_torch_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     one, two = torch.randn(3, 5), torch.randn(3, 5)
     assert torch.equal(attention_rows.summed([one, two]), one + two)

@@ -4,16 +4,16 @@ from typing import Any
 
 import torch
 
-from precis.nn.attention import attend, t5_attention
+from precis.nn.attention import MultiHeadAttention, attend, t5_attention
 from precis.nn.attention_weights import AttentionWeights, in_order, observed, watched
 from precis.nn.prefix_columns import PrefixColumns
 
 
-def states(*shape):
+def states(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
-def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes_nothing():
+def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes_nothing() -> None:
     layer, seen = t5_attention(8, heads=2, head_width=4, dropout=0.0), []  # type: ignore[var-annotated]
     q, k, v = states(3, 1, 2, 5, 4)
     columns = observed(None, layer, seen.append)
@@ -22,7 +22,7 @@ def test_without_a_prefix_weights_are_observed_by_one_of_no_columns_that_changes
     torch.testing.assert_close(seen[0] @ v, attend(q, k, v))
 
 
-def test_who_observes_later_sees_what_the_first_gave_back():
+def test_who_observes_later_sees_what_the_first_gave_back() -> None:
     keys = states(2, 3, 4)
     first = PrefixColumns(keys, keys, observe=lambda weights: weights * 0)
     seen: list[Any] = []
@@ -34,9 +34,9 @@ def test_who_observes_later_sees_what_the_first_gave_back():
     assert not mixed.any()
 
 
-def test_main_and_predicting_weights_are_written_apart():
+def test_main_and_predicting_weights_are_written_apart() -> None:
     class Stack:
-        def self_attentions(self):
+        def self_attentions(self) -> tuple[MultiHeadAttention, ...]:
             return (t5_attention(8, heads=2, head_width=4, dropout=0.0),)
 
         cross_attentions = self_attentions
@@ -47,24 +47,30 @@ def test_main_and_predicting_weights_are_written_apart():
         states(1, 2, 5, 4), -1
     )  # three main states, two predicting ones with a key of their own
     made[:, :, :3, 3] = 0.0
-    told = prefix.self_attention[0].observe(made)
+    own, cross = prefix.self_attention[0], prefix.cross_attention[0]
+    assert own is not None
+    assert own.observe is not None
+    assert cross is not None
+    assert cross.observe is not None
+    told = own.observe(made)
+    assert told is not None
     assert torch.equal(told, made)
     assert torch.equal(weights.self_attention[0], made[:, :, :3, :3])
     assert torch.equal(weights.predicting_self[0], made[:, :, 3:])
-    prefix.cross_attention[0].observe(made)
+    cross.observe(made)
     assert torch.equal(weights.cross_attention[0], made[:, :, :3])
 
 
-def test_weights_come_in_the_order_of_layers():
+def test_weights_come_in_the_order_of_layers() -> None:
     one, two = states(1), states(2)
     assert in_order({3: two, 0: one}) == (one, two)
     assert in_order({}) is None
 
 
-def test_gradients_reach_the_states_that_were_looked_at():
+def test_gradients_reach_the_states_that_were_looked_at() -> None:
     seen = []
 
-    def look(main):
+    def look(main: torch.Tensor) -> None:
         main.retain_grad()
         seen.append(main)
 
@@ -73,5 +79,6 @@ def test_gradients_reach_the_states_that_were_looked_at():
     assert torch.equal(whole, given * 2)
     whole.sum().backward()
     assert seen[0].shape == (2, 3, 4)
+    assert seen[0].grad is not None
     assert torch.equal(seen[0].grad, torch.ones(2, 3, 4))
     assert watched(given, 3, None) is given

@@ -1,11 +1,13 @@
 """Layers by their equations, and how a stack runs them."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from precis.nn.attention import DisentangledSelfAttention, t5_attention
+from precis.nn.attention import DisentangledSelfAttention, MultiHeadAttention, t5_attention
 from precis.nn.blocks import (
     DecoderLayer,
     EncoderLayer,
@@ -19,16 +21,16 @@ from precis.nn.score_bias import DenseBias
 from precis_text.errors import UserError
 
 
-def states(*shape, seed=0):
+def states(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.fixture(autouse=True)
-def seeded():
+def seeded() -> None:
     torch.manual_seed(0)
 
 
-def test_feed_forward_networks_are_those_of_their_models():
+def test_feed_forward_networks_are_those_of_their_models() -> None:
     x = states(2, 3, 8)
     deberta = FeedForward(8, 12, activation="gelu")
     assert torch.equal(deberta(x), deberta.down(F.gelu(deberta.up(x))))
@@ -39,13 +41,13 @@ def test_feed_forward_networks_are_those_of_their_models():
     assert torch.equal(gated(x), expected)
 
 
-def encoder_layer():
+def encoder_layer() -> EncoderLayer:
     attention = DisentangledSelfAttention(8, heads=2)
     forward = FeedForward(8, 12, activation="gelu")
     return EncoderLayer(attention, forward, width=8, norm_eps=1e-7, dropout=0.0)
 
 
-def test_in_inference_many_states_go_through_in_parts_and_nothing_changes():
+def test_in_inference_many_states_go_through_in_parts_and_nothing_changes() -> None:
     forward = FeedForward(8, 12, activation="gelu").eval()
     rows = []
     forward.up.register_forward_hook(lambda _, given, __: rows.append(given[0].shape[:-1].numel()))
@@ -58,14 +60,14 @@ def test_in_inference_many_states_go_through_in_parts_and_nothing_changes():
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-6)
 
 
-def test_the_encoder_layer_norms_after_each_part():
+def test_the_encoder_layer_norms_after_each_part() -> None:
     layer, x = encoder_layer(), states(2, 5, 8)
     mixed = layer.attention(x, positions=None, mask=None)
     middle = layer.attention_norm(x + layer.attention_output(mixed))
     assert torch.equal(layer(x, None, None), layer.feed_forward_norm(middle + layer.feed_forward(middle)))
 
 
-def test_where_others_ask_these_are_carried_on_and_the_states_only_looked_at():
+def test_where_others_ask_these_are_carried_on_and_the_states_only_looked_at() -> None:
     layer, x, asking = encoder_layer(), states(2, 5, 8), states(2, 5, 8, seed=1)
     mixed = layer.attention(x, positions=None, mask=None, query_states=asking)
     middle = layer.attention_norm(asking + layer.attention_output(mixed))
@@ -73,8 +75,8 @@ def test_where_others_ask_these_are_carried_on_and_the_states_only_looked_at():
     assert torch.equal(layer(x, None, None, asking), expected)
 
 
-def test_the_decoder_layer_norms_before_each_part():
-    def attention():
+def test_the_decoder_layer_norms_before_each_part() -> None:
+    def attention() -> MultiHeadAttention:
         return t5_attention(8, heads=2, head_width=4, dropout=0.0)
 
     forward = FanInFeedForward(8, 12, dropout=0.0)
@@ -93,25 +95,27 @@ def test_the_decoder_layer_norms_before_each_part():
 
 
 class Scaled(nn.Module):
-    def __init__(self, by):
+    def __init__(self, by: float) -> None:
         super().__init__()
         self.by = nn.Parameter(torch.tensor(by))
 
-    def forward(self, x, added):
+    def forward(self, x: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
         return x * self.by + added
 
 
-def stack():
+def stack() -> LayerStack:
     found = LayerStack()
     found.layers = nn.ModuleList([Scaled(2.0), Scaled(3.0), Scaled(5.0)])
     return found
 
 
 @pytest.mark.parametrize(("indices", "expected"), [(None, 88.0), (range(1, 3), 43.0)])
-def test_layers_run_one_behind_the_other_with_what_each_is_given(indices, expected):
+def test_layers_run_one_behind_the_other_with_what_each_is_given(
+    indices: range | None, expected: float
+) -> None:
     seen = []
 
-    def after(index, before, output):
+    def after(index: int, before: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
         seen.append((index, before.item(), output.item()))
         return output
 
@@ -121,8 +125,8 @@ def test_layers_run_one_behind_the_other_with_what_each_is_given(indices, expect
     assert [out for *_, out in seen[:-1]] == [before for _, before, _ in seen[1:]]
 
 
-def test_computing_layers_twice_changes_no_gradient():
-    def gradients(twice):
+def test_computing_layers_twice_changes_no_gradient() -> None:
+    def gradients(twice: bool) -> list[object]:
         layers = stack().train()
         layers.gradient_checkpointing = twice
         x = torch.tensor(2.0, requires_grad=True)
@@ -132,7 +136,7 @@ def test_computing_layers_twice_changes_no_gradient():
     assert gradients(True) == gradients(False)
 
 
-def test_the_reentrant_kind_of_checkpointing_is_refused_in_one_line():
+def test_the_reentrant_kind_of_checkpointing_is_refused_in_one_line() -> None:
     from functools import partial
 
     from torch.utils.checkpoint import checkpoint
@@ -142,7 +146,7 @@ def test_the_reentrant_kind_of_checkpointing_is_refused_in_one_line():
     assert "\n" not in str(error.value)
 
 
-def test_sizes_may_vary_where_layers_are_compiled_and_learn(monkeypatch):
+def test_sizes_may_vary_where_layers_are_compiled_and_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     marked = []
     monkeypatch.setattr(torch._dynamo, "maybe_mark_dynamic", lambda x, at: marked.append((x.dim(), at)))
     layers, tensors = stack(), (torch.zeros(2, 3), None, torch.zeros(4))
@@ -154,10 +158,10 @@ def test_sizes_may_vary_where_layers_are_compiled_and_learn(monkeypatch):
     assert marked == [(2, 0), (2, 1), (1, 0)]
 
 
-def test_layers_are_computed_twice_only_where_they_learn_and_it_is_asked_for():
+def test_layers_are_computed_twice_only_where_they_learn_and_it_is_asked_for() -> None:
     layers, again = stack(), []
 
-    def noted(layer, *given):
+    def noted(layer: Any, *given: Any) -> Any:
         again.append(layer)
         return layer(*given)
 

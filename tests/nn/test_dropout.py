@@ -47,6 +47,7 @@ def test_the_gradient_is_that_of_what_was_kept() -> None:
     states = torch.randn(50, 40).transpose(0, 1).requires_grad_()
     found = dropout(states, 0.4, training=True)
     found.sum().backward()
+    assert states.grad is not None
     torch.testing.assert_close(found, states * states.grad)
     assert (states.grad == 0).any()
 

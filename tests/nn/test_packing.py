@@ -1,7 +1,11 @@
 """A batch without its padding: the same states and gradients at real tokens, with fewer positions computed."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
 from precis.nn import packing
@@ -13,15 +17,15 @@ LENGTHS = (3, 70, 41, 69, 12, 0)
 ALWAYS, NEVER = -9.0, 2.0
 
 
-def make_valid(lengths=LENGTHS, longest=70):
+def make_valid(lengths: Sequence[int] = LENGTHS, longest: int = 70) -> torch.Tensor:
     return torch.arange(longest)[None] < torch.tensor(lengths)[:, None]
 
 
-def packing_of(valid, scope):
+def packing_of(valid: torch.Tensor, scope: Local | Global) -> Packing | None:
     return Packing.of(valid, scope, seen=valid.numpy())
 
 
-def make_encoder(**changes):
+def make_encoder(**changes: Any) -> nn.Module:
     torch.manual_seed(0)
     settings = {
         "hidden_size": 16,
@@ -38,13 +42,21 @@ def make_encoder(**changes):
     return build_encoder(ZCodePPConfig(**settings)).double()
 
 
-def embed(valid):
+def embed(valid: torch.Tensor) -> torch.Tensor:
     generator = torch.Generator().manual_seed(1)
     states = torch.randn(*valid.shape, 16, generator=generator, dtype=torch.float64)
     return (states * valid[..., None]).requires_grad_()
 
 
-def encode(encoder, states, valid, *, waste, monkeypatch, **options):
+def encode(
+    encoder: Any,
+    states: torch.Tensor,
+    valid: torch.Tensor,
+    *,
+    waste: float,
+    monkeypatch: pytest.MonkeyPatch,
+    **options: Any,
+) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
     """States at real tokens and gradients; `waste` decides whether the batch is packed."""
     monkeypatch.setattr(packing, "WASTE", waste)
     output = encoder(states, valid, **options)[valid]
@@ -63,7 +75,9 @@ def encode(encoder, states, valid, *, waste, monkeypatch, **options):
     ],
     ids=["dense", "fusion", "local", "convolution", "bucketed"],
 )
-def test_packed_batches_give_the_padded_states_and_gradients(changes, monkeypatch):
+def test_packed_batches_give_the_padded_states_and_gradients(
+    changes: dict[str, int | str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoder = make_encoder(**changes)
     valid = make_valid()
     states = embed(valid)
@@ -73,7 +87,7 @@ def test_packed_batches_give_the_padded_states_and_gradients(changes, monkeypatc
 
 
 @pytest.mark.parametrize("holes", [False, True])
-def test_padding_may_be_on_the_left_or_within(holes, monkeypatch):
+def test_padding_may_be_on_the_left_or_within(holes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = make_encoder()
     valid = make_valid().flip(1)
     if holes:
@@ -84,10 +98,11 @@ def test_padding_may_be_on_the_left_or_within(holes, monkeypatch):
     torch.testing.assert_close(found, padded)
 
 
-def test_the_ragged_last_chunk_of_a_single_document_is_not_padded(monkeypatch):
+def test_the_ragged_last_chunk_of_a_single_document_is_not_padded(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = make_encoder(chunk_length=32, global_layers=1)
     valid = make_valid((70,))
     packing = packing_of(valid, Local(32))
+    assert packing is not None
     assert [(group.count, group.length) for group in packing.groups] == [(2, 32), (1, 6)]
     assert packing.real is None
     states = embed(valid)
@@ -96,7 +111,7 @@ def test_the_ragged_last_chunk_of_a_single_document_is_not_padded(monkeypatch):
     torch.testing.assert_close(found, padded)
 
 
-def test_states_after_each_layer_are_seen_as_rows(monkeypatch):
+def test_states_after_each_layer_are_seen_as_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = make_encoder(chunk_length=24, global_layers=1)
     valid = make_valid()
     seen = {NEVER: [], ALWAYS: []}  # type: ignore[var-annotated]
@@ -108,34 +123,39 @@ def test_states_after_each_layer_are_seen_as_rows(monkeypatch):
         assert not ours[~valid].any()
 
 
-def test_packing_leaves_little_padding_and_is_left_out_where_it_spares_little():
+def test_packing_leaves_little_padding_and_is_left_out_where_it_spares_little() -> None:
     valid = make_valid((512, 400, 399, 100, 90, 20), 512)
     packing = packing_of(valid, Global())
+    assert packing is not None
     assert len(packing.source) <= 1.1 * int(valid.sum())
     assert packing_of(make_valid((70, 69, 68), 70), Global()) is None
     assert packing_of(make_valid((0, 0), 70), Global()) is None
 
 
-def test_what_is_split_and_joined_gives_every_real_token_back():
+def test_what_is_split_and_joined_gives_every_real_token_back() -> None:
     valid = make_valid()
     states = embed(valid)
     packing = packing_of(valid, Local(24))
+    assert packing is not None
     torch.testing.assert_close(packing.join(packing.split(states)), states)
 
 
-def test_a_batch_without_padding_is_packed_only_if_no_waste_is_too_little(monkeypatch):
+def test_a_batch_without_padding_is_packed_only_if_no_waste_is_too_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     valid = torch.ones(2, 8, dtype=torch.bool)
     for waste, is_packed in ((0.05, False), (0.0, True), (ALWAYS, True)):
         monkeypatch.setattr(packing, "WASTE", waste)
         assert (Packing.of(valid, Local(4), seen=None) is not None) == is_packed
 
 
-def test_a_last_chunk_of_one_token_is_packed_where_no_token_is_padding():
+def test_a_last_chunk_of_one_token_is_packed_where_no_token_is_padding() -> None:
     found = Packing.of(torch.ones(1, 65, dtype=torch.bool), Local(32), seen=None)
+    assert found is not None
     assert [(group.count, group.length) for group in found.groups] == [(2, 32), (1, 1)]
 
 
-def test_a_kernel_for_documents_of_any_lengths_gets_the_bounds_of_each_and_of_its_filler():
+def test_a_kernel_for_documents_of_any_lengths_gets_the_bounds_of_each_and_of_its_filler() -> None:
     groups = [[packing._Span(30, 9), packing._Span(0, 9), packing._Span(20, 5)], [packing._Span(40, 3)]]
     found = packing._documents(groups, torch.device("cpu"))
     assert found.bounds.tolist() == [0, 9, 18, 23, 27, 30]
@@ -150,6 +170,8 @@ def test_a_kernel_for_documents_of_any_lengths_gets_the_bounds_of_each_and_of_it
         ([3, 9, 5], [[9, 5, 3]]),
     ],
 )
-def test_documents_that_are_an_eighth_or_16_tokens_shorter_share_a_group(lengths, groups):
+def test_documents_that_are_an_eighth_or_16_tokens_shorter_share_a_group(
+    lengths: list[int], groups: list[list[int]]
+) -> None:
     found = packing._grouped([packing._Span(0, length) for length in lengths])
     assert [[span.length for span in group] for group in found] == groups

@@ -13,7 +13,7 @@ from transformers.models.t5.modeling_t5 import T5Attention
 from precis.nn.relative_positions import CausalBuckets, LogBuckets, OffsetRows, TwoWayBuckets, near_rows
 
 
-def test_causal_buckets_are_t5s():
+def test_causal_buckets_are_t5s() -> None:
     distances = torch.arange(-20, 400)
     expected = T5Attention._relative_position_bucket(
         -distances, bidirectional=False, num_buckets=32, max_distance=128
@@ -21,26 +21,28 @@ def test_causal_buckets_are_t5s():
     assert torch.equal(CausalBuckets(32, 128)(distances), expected)
 
 
-def test_every_distance_beyond_the_table_shares_its_edge():
+def test_every_distance_beyond_the_table_shares_its_edge() -> None:
     buckets = LogBuckets(256, 512)
     far = buckets(torch.tensor([511, 512, 5000, -511, -512, -5000]))
     assert far.tolist() == [511, 511, 511, 1, 1, 1]
 
 
-def test_near_distances_have_rows_of_their_own():
+def test_near_distances_have_rows_of_their_own() -> None:
     buckets = LogBuckets(256, 512)
     near = buckets(torch.arange(-128, 129))
     assert near.tolist() == list(range(128, 385))
 
 
-def test_without_log_buckets_every_distance_below_the_maximum_has_a_row():
+def test_without_log_buckets_every_distance_below_the_maximum_has_a_row() -> None:
     buckets = LogBuckets(0, 64)
     rows = buckets(torch.arange(-63, 64))
     assert buckets.rows == 128
     assert len(set(rows.tolist())) == 127
 
 
-def test_no_rounding_of_the_logarithm_reaches_the_row_that_is_never_trained(monkeypatch):
+def test_no_rounding_of_the_logarithm_reaches_the_row_that_is_never_trained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Devices differ in a logarithm's last bit; at the farthest distance ceil() would make a whole bucket of it."""
     exact = torch.log
     monkeypatch.setattr(
@@ -159,7 +161,7 @@ def test_rows_are_the_same_in_whatever_type_a_model_is_built(dtype: torch.dtype)
 
 
 @pytest.mark.parametrize("buckets", [LogBuckets(0, 16), LogBuckets(0, 2)])
-def test_from_saturation_on_all_distances_share_one_row_and_none_before(buckets):
+def test_from_saturation_on_all_distances_share_one_row_and_none_before(buckets: LogBuckets) -> None:
     far = buckets.saturation
     for side in (1, -1):
         rows = buckets(side * torch.tensor([far - 1, far, far + 1, 1000]))

@@ -8,12 +8,12 @@ from precis.nn.score_bias import BucketedBias, DenseBias
 STATES = torch.zeros(2, 3, 9, 4)
 
 
-def test_rows_of_dense_scores_are_a_part_of_them():
+def test_rows_of_dense_scores_are_a_part_of_them() -> None:
     scores = torch.randn(1, 3, 9, 9)
     assert torch.equal(DenseBias(scores).rows(2, 5, STATES, STATES), scores[:, :, 2:5])
 
 
-def test_a_bucketed_score_hangs_on_head_and_distance_alone():
+def test_a_bucketed_score_hangs_on_head_and_distance_alone() -> None:
     buckets = TwoWayBuckets(8, 20)
     table = torch.randn(8, 3)
     found = BucketedBias(HeadTable(table, buckets)).rows(3, 7, STATES, STATES)
@@ -24,6 +24,6 @@ def test_a_bucketed_score_hangs_on_head_and_distance_alone():
             assert torch.equal(found[0, :, i - 3, j], table[row])
 
 
-def test_a_bias_without_a_way_of_its_own_leaves_attention_to_attend():
+def test_a_bias_without_a_way_of_its_own_leaves_attention_to_attend() -> None:
     bias = DenseBias(torch.zeros(1, 3, 9, 9))
     assert bias.fused(STATES, STATES, STATES, mask=None, scale=1.0, dropout=0.0) is None

@@ -1,10 +1,13 @@
 """ProphetNet's decoder: step by step it gives what it gives at once; predicting states see no other."""
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import DynamicCache, EncoderDecoderCache
 
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig, build_stream_decoder
+from precis.nn.stream_decoder import StreamDecoder
 from precis.nn.streams import whole_target
 from tests.nn.test_transformer import SHAPE
 
@@ -12,23 +15,23 @@ SOURCE = torch.randn(2, 7, 16, generator=torch.Generator().manual_seed(1))
 VALID = torch.arange(7) < torch.tensor([[7], [4]])
 
 
-def build():
+def build() -> StreamDecoder:
     torch.manual_seed(0)
     return build_stream_decoder(ProphetNetConfig(**SHAPE, ngram=2)).eval()
 
 
-def target(length=6):
+def target(length: int = 6) -> torch.Tensor:
     return torch.randn(2, length, 16, generator=torch.Generator().manual_seed(2))
 
 
-def decode(decoder, states, first=0, **options):
+def decode(decoder: StreamDecoder, states: torch.Tensor, first: int = 0, **options: Any) -> torch.Tensor:
     layout = whole_target(first, states.shape[1], range(2))
     return decoder(states, SOURCE, layout=layout, source_valid=VALID, **options)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("steps", [[1] * 6, [2, 1, 3]])
-def test_with_a_cache_steps_give_main_and_predicting_states_of_the_whole(steps):
+def test_with_a_cache_steps_give_main_and_predicting_states_of_the_whole(steps: list[int]) -> None:
     decoder, states = build(), target()
     main, predicting = decode(decoder, states)
     cache, first, found = EncoderDecoderCache(DynamicCache(), DynamicCache()), 0, []
@@ -42,7 +45,7 @@ def test_with_a_cache_steps_give_main_and_predicting_states_of_the_whole(steps):
 
 
 @torch.no_grad()
-def test_eq7_to_eq9_no_state_sees_a_predicting_one():
+def test_eq7_to_eq9_no_state_sees_a_predicting_one() -> None:
     decoder, states = build(), target()
     main, predicting = decode(decoder, states)
     alone, first = decoder(states, SOURCE, layout=whole_target(0, 6, range(1)), source_valid=VALID)
@@ -50,7 +53,7 @@ def test_eq7_to_eq9_no_state_sees_a_predicting_one():
     torch.testing.assert_close(first, predicting[:, :6])
 
 
-def test_a_target_longer_than_the_table_of_positions_is_refused():
+def test_a_target_longer_than_the_table_of_positions_is_refused() -> None:
     decoder = build()
     assert decoder.longest == 18
     with pytest.raises(ValueError, match="19 target tokens: this model has positions for 18; request fewer"):
@@ -58,7 +61,7 @@ def test_a_target_longer_than_the_table_of_positions_is_refused():
 
 
 @torch.no_grad()
-def test_a_predicting_state_has_its_streams_vector_and_the_position_behind_its_place():
+def test_a_predicting_state_has_its_streams_vector_and_the_position_behind_its_place() -> None:
     """Behind the last position of the table is none, and its own stands in."""
     decoder, states = build(), target(3)
     for past in (0, 4, 16):

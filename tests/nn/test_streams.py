@@ -1,6 +1,7 @@
 """Main and predicting streams: who sees whom, at which distance, against the statements of ProphetNet section 2.3."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -18,12 +19,12 @@ def rows(layout: StreamLayout) -> list[tuple[int, int, int]]:
     return list(zip(layout.streams.tolist(), layout.places.tolist(), layout.visible.tolist(), strict=True))
 
 
-def look(layout: StreamLayout, **options) -> Sight:
+def look(layout: StreamLayout, **options: Any) -> Sight:
     settings = {"first": 0, "length": 6, "keys": 6, "buckets": BUCKETS, "gap": 1, **options}
     return sight(layout, **settings)
 
 
-def test_stream_k_predicts_a_token_from_those_k_places_before_it():
+def test_stream_k_predicts_a_token_from_those_k_places_before_it() -> None:
     """Section 2.3: the i-th stream predicts y_t from y_<t-i+1; the first of stream k see the start token alone."""
     layout = whole_target(0, 4, range(3))
     assert len(layout) == 12
@@ -32,19 +33,19 @@ def test_stream_k_predicts_a_token_from_those_k_places_before_it():
     assert rows(layout)[8:] == [(2, 0, 0), (2, 1, 0), (2, 2, 0), (2, 3, 1)]
 
 
-def test_from_a_place_stream_k_looks_k_places_further():
+def test_from_a_place_stream_k_looks_k_places_further() -> None:
     assert rows(ahead(4, 2, range(3))) == [(0, 4, 4), (0, 5, 5), (1, 5, 4), (1, 6, 5), (2, 6, 4), (2, 7, 5)]
 
 
 @pytest.mark.parametrize("first", [0, 7])
-def test_decoding_asks_for_states_that_training_has(first):
+def test_decoding_asks_for_states_that_training_has(first: int) -> None:
     trained = set(rows(whole_target(0, 40, range(4))))
     assert set(rows(ahead(first, 5, range(4)))) <= trained
     assert rows(ahead(first, 5, range(1))) == rows(whole_target(first, 5, range(1)))
 
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
-def test_eq7_to_eq9_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_itself(ngram):
+def test_eq7_to_eq9_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_itself(ngram: int) -> None:
     """Eq. 7 for main states, Eqs. 8 and 9 for the others."""
     layout = whole_target(0, 6, range(ngram))
     found = look(layout)
@@ -55,7 +56,7 @@ def test_eq7_to_eq9_a_state_sees_main_keys_up_to_its_last_and_a_predicting_one_i
         assert found.mask[0, 0, state].tolist() == expected
 
 
-def test_distances_are_counted_from_the_predicted_token_and_a_states_own_is_none():
+def test_distances_are_counted_from_the_predicted_token_and_a_states_own_is_none() -> None:
     layout = whole_target(0, 6, range(2))
     found = look(layout).buckets
     assert found.shape == (1, 18, 7)
@@ -65,13 +66,13 @@ def test_distances_are_counted_from_the_predicted_token_and_a_states_own_is_none
         assert torch.equal(found[0, state], BUCKETS(distances))
 
 
-def test_without_a_gap_a_predicting_state_stands_where_the_main_state_of_its_place_stands():
+def test_without_a_gap_a_predicting_state_stands_where_the_main_state_of_its_place_stands() -> None:
     layout = whole_target(0, 6, range(1, 3))
     assert torch.equal(look(layout, gap=0).buckets[:, 6:12], look(layout, gap=0).buckets[:, :6])
 
 
 @pytest.mark.parametrize("first", [1, 4])
-def test_later_places_see_what_they_saw_in_the_whole(first):
+def test_later_places_see_what_they_saw_in_the_whole(first: int) -> None:
     """As with a cache that holds the places before `first`."""
     whole, part = whole_target(0, 6, range(3)), whole_target(first, 6 - first, range(3))
     everything = look(whole)
@@ -81,7 +82,7 @@ def test_later_places_see_what_they_saw_in_the_whole(first):
     assert torch.equal(found.buckets[0], everything.buckets[0, kept])
 
 
-def test_room_in_a_static_cache_is_not_seen():
+def test_room_in_a_static_cache_is_not_seen() -> None:
     layout = whole_target(2, 1, range(3))
     found = look(layout, first=2, length=1, keys=9).mask[0, 0]
     assert found.shape == (4, 10)
@@ -89,7 +90,7 @@ def test_room_in_a_static_cache_is_not_seen():
     assert found[:, 9].tolist() == [False, True, True, True]
 
 
-def test_padding_of_the_target_is_hidden_from_all_states():
+def test_padding_of_the_target_is_hidden_from_all_states() -> None:
     real = torch.tensor([[1, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1]]).bool()[:, None, None, :]
     layout = whole_target(0, 6, range(2))
     found, plain = look(layout, valid=real).mask, look(layout).mask
@@ -98,7 +99,7 @@ def test_padding_of_the_target_is_hidden_from_all_states():
     assert torch.equal(found[1, 0, :, 2:], plain[0, 0, :, 2:])
 
 
-def test_a_mask_of_main_states_holds_for_the_predicting_states_that_look_from_there():
+def test_a_mask_of_main_states_holds_for_the_predicting_states_that_look_from_there() -> None:
     """A mask with a row for each main state, as for a cache of several lengths."""
     valid = torch.rand(2, 1, 6, 6, generator=torch.Generator().manual_seed(0)) < 0.5
     layout = whole_target(0, 6, range(3))
@@ -110,7 +111,7 @@ def test_a_mask_of_main_states_holds_for_the_predicting_states_that_look_from_th
         assert (found[:, 0, state, 6] == (state >= 6)).all()
 
 
-def test_positions_in_a_longer_text_replace_places():
+def test_positions_in_a_longer_text_replace_places() -> None:
     positions = torch.tensor([[3, 4, 5, 30, 31, 90], [0, 1, 2, 3, 4, 5]])
     layout = whole_target(0, 6, range(2))
     found = look(layout, positions=positions).buckets
@@ -120,7 +121,7 @@ def test_positions_in_a_longer_text_replace_places():
         assert torch.equal(found[0, state, :6], BUCKETS(stands - positions[0]))
 
 
-def test_scores_are_those_of_the_asking_states_buckets_for_any_rows():
+def test_scores_are_those_of_the_asking_states_buckets_for_any_rows() -> None:
     generator = torch.Generator().manual_seed(0)
     by_bucket = torch.randn(2, 3, 10, 8, generator=generator)
     buckets = torch.randint(0, 8, (1, 10, 5), generator=generator)
@@ -133,7 +134,7 @@ def test_scores_are_those_of_the_asking_states_buckets_for_any_rows():
     assert torch.equal(bias.rows(3, 7, states, states[..., :5, :]), whole[..., 3:7, :])
 
 
-def test_eq8_and_eq9_attention_over_streams_is_attention_over_the_joined_keys():
+def test_eq8_and_eq9_attention_over_streams_is_attention_over_the_joined_keys() -> None:
     """H (+) g of Eqs. 8 and 9, each state by itself."""
     generator = torch.Generator().manual_seed(0)
     layout = whole_target(0, 5, range(2))
@@ -155,7 +156,7 @@ def test_eq8_and_eq9_attention_over_streams_is_attention_over_the_joined_keys():
         torch.testing.assert_close(found[:, :, state], expected, atol=1e-6, rtol=1e-5)
 
 
-def test_eq10_weights_attenuate_by_gamma_and_sum_to_one():
+def test_eq10_weights_attenuate_by_gamma_and_sum_to_one() -> None:
     assert attenuated(1, 0.3) == [1.0]
     assert attenuated(2, 1.0) == [0.5, 0.5]
     assert attenuated(3, 0.5) == pytest.approx([4 / 7, 2 / 7, 1 / 7])
@@ -165,7 +166,7 @@ def test_eq10_weights_attenuate_by_gamma_and_sum_to_one():
         assert [later / sooner for sooner, later in pairwise(weights)] == pytest.approx([0.7] * (streams - 1))
 
 
-def test_a_full_mask_over_cached_places_gives_predicting_states_the_row_of_the_last_place_they_see():
+def test_a_full_mask_over_cached_places_gives_predicting_states_the_row_of_the_last_place_they_see() -> None:
     generator = torch.Generator().manual_seed(0)
     allowed = torch.rand(2, 1, 6, 6, generator=generator) > 0.4
     options = {"keys": 6, "buckets": CausalBuckets(), "gap": 1}

@@ -1,5 +1,7 @@
 """The original Transformer's encoder: positions, layers by their equation, and the longest input."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -18,19 +20,19 @@ SHAPE = {
 }
 
 
-def build():
+def build() -> Any:
     torch.manual_seed(0)
     return build_post_norm_encoder(ProphetNetConfig(**SHAPE)).eval()
 
 
-def test_row_0_is_paddings_and_position_0_has_row_1():
+def test_row_0_is_paddings_and_position_0_has_row_1() -> None:
     positions = AbsolutePositions(9, 4)
     assert positions.longest == 8
     assert torch.equal(positions(torch.tensor([[0, 7]]))[0], positions.rows.weight[[1, 8]])
 
 
 @torch.no_grad()
-def test_eq1_layers_norm_after_each_part():
+def test_eq1_layers_norm_after_each_part() -> None:
     encoder, places = build(), torch.arange(6)[None]
     embedded = torch.randn(2, 6, 16)
     x = encoder.norm(embedded + encoder.positions(places))
@@ -42,7 +44,7 @@ def test_eq1_layers_norm_after_each_part():
 
 
 @torch.no_grad()
-def test_padding_changes_no_state_of_a_real_token():
+def test_padding_changes_no_state_of_a_real_token() -> None:
     encoder, places = build(), torch.arange(6)[None]
     embedded = torch.randn(1, 6, 16)
     valid = torch.arange(6)[None] < 4
@@ -51,18 +53,18 @@ def test_padding_changes_no_state_of_a_real_token():
 
 
 @torch.no_grad()
-def test_an_observer_is_told_the_input_of_the_first_layer_and_each_output():
+def test_an_observer_is_told_the_input_of_the_first_layer_and_each_output() -> None:
     encoder, seen = build(), []  # type: ignore[var-annotated]
     output = encoder(torch.randn(1, 6, 16), torch.arange(6)[None], None, observe=seen.append)
     assert len(seen) == 3
     assert torch.equal(seen[-1], output)
 
 
-def test_more_tokens_than_positions_are_refused():
+def test_more_tokens_than_positions_are_refused() -> None:
     with pytest.raises(ValueError, match="20 tokens: this model has positions for 19"):
         build()(torch.randn(1, 20, 16), torch.arange(20)[None], None)
 
 
 @torch.no_grad()
-def test_an_input_may_use_every_position():
+def test_an_input_may_use_every_position() -> None:
     assert build()(torch.randn(1, 19, 16), torch.arange(19)[None], None).shape == (1, 19, 16)

@@ -1,5 +1,7 @@
 """Scores over a vocabulary, whole and in pieces, and the heads of replaced-token detection."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -16,7 +18,7 @@ from precis.nn.vocabulary_scores import (
 
 
 @pytest.mark.parametrize("rows", [1, 4, 100])
-def test_scores_in_pieces_are_those_of_the_whole(monkeypatch, rows):
+def test_scores_in_pieces_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(vocabulary_scores, "LOGITS_BYTES", 4 * 50 * rows)
     assert rows_at_once(50) == rows
     states, table, bias = torch.randn(3, 7, 8), torch.randn(50, 8), torch.randn(50)
@@ -29,17 +31,18 @@ def test_scores_in_pieces_are_those_of_the_whole(monkeypatch, rows):
     torch.testing.assert_close(torch.cat(pieces), expected.flatten(0, 1))
 
 
-def test_what_is_handed_on_is_a_view_and_never_the_parameter():
+def test_what_is_handed_on_is_a_view_and_never_the_parameter() -> None:
     """A data-parallel wrapper passes over parameters that are a model's output themselves."""
     table = torch.nn.Parameter(torch.randn(50, 8))
     scores = VocabularyScores.of(torch.randn(1, 8), table)
     assert scores.table is not table
     assert scores.table.data_ptr() == table.data_ptr()
     scores.logits().sum().backward()
+    assert table.grad is not None
     assert table.grad.any()
 
 
-def test_the_masked_token_head_is_berts():
+def test_the_masked_token_head_is_berts() -> None:
     torch.manual_seed(0)
     head, states, table = MaskedTokenHead(8, 50, norm_eps=1e-5), torch.randn(2, 3, 8), torch.randn(50, 8)
     with torch.no_grad():
@@ -48,7 +51,7 @@ def test_the_masked_token_head_is_berts():
     torch.testing.assert_close(head(states, table).logits(), expected)
 
 
-def test_a_token_is_judged_by_itself_and_the_first_token():
+def test_a_token_is_judged_by_itself_and_the_first_token() -> None:
     torch.manual_seed(0)
     head, states = ReplacedTokenHead(8, norm_eps=1e-5), torch.randn(2, 5, 8)
     found = head(states)
@@ -63,16 +66,24 @@ def test_a_token_is_judged_by_itself_and_the_first_token():
 class Noted(EncoderLayer):
     """A layer that notes what it is given and adds one to its queries."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         torch.nn.Module.__init__(self)
-        self.given = []
+        self.given: list[tuple[Any, ...]] = []
 
-    def forward(self, states, mask, positions, query_states=None, prefix=None, packing=None):
+    def forward(
+        self,
+        states: torch.Tensor,
+        mask: torch.Tensor | None,
+        positions: Any,
+        query_states: Any = None,
+        prefix: object = None,
+        packing: object = None,
+    ) -> torch.Tensor:
         self.given.append((states, mask, positions, query_states))
         return query_states + 1
 
 
-def test_the_enhanced_mask_decoder_asks_twice_with_absolute_positions():
+def test_the_enhanced_mask_decoder_asks_twice_with_absolute_positions() -> None:
     layer, states, mask = Noted(), torch.randn(2, 3, 8), torch.ones(2, 1, 1, 3, dtype=torch.bool)
     decoder = EnhancedMaskDecoder(layer, width=8, longest=3)
     first = states + decoder.absolute.weight

@@ -54,6 +54,7 @@ def test_the_loss_is_the_sum_over_rows_read_alone(model: LlamaForCausalLM) -> No
         scores = model(torch.tensor([prompt + summary])).logits[0].log_softmax(-1)
         expected -= sum(scores[len(prompt) - 1 + i, token].item() for i, token in enumerate(summary))
     assert loss.total.item() == pytest.approx(expected, rel=1e-6)  # the softmax is in fp32
+    assert loss.num_tokens is not None
     assert (int(loss.num_targets), int(loss.num_tokens)) == (6, 19)
 
 
@@ -83,6 +84,7 @@ def test_states_that_predict_prompt_tokens_carry_no_gradient(model: LlamaForCaus
     CausalSummary()(model, _batch([([5, 6, 7], [20, 2]), ([8], [21, 22, 2])])).total.backward()
     handle.remove()
     model.zero_grad()
+    assert seen[0].grad is not None
     has_gradient = seen[0].grad.abs().sum(-1) > 0
     assert has_gradient.tolist() == [[False, False, True, True, False], [True, True, True, False, False]]
 

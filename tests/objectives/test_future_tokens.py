@@ -77,7 +77,11 @@ def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("model", [prophet(1), zcodepp(0)], ids=["prophetnet", "zcodepp"])
-def test_eq3_one_stream_is_exactly_teacher_forcing(model, pairs, smoothing):
+def test_eq3_one_stream_is_exactly_teacher_forcing(
+    model: ProphetNetForConditionalGeneration | ZCodePPForConditionalGeneration,
+    pairs: Pairs,
+    smoothing: float,
+) -> None:
     future = FutureTokens(label_smoothing=smoothing)(model, pairs)
     teacher = SequenceToSequence(label_smoothing=smoothing)(model, pairs)
     assert torch.equal(future.total, teacher.total)
@@ -89,7 +93,9 @@ def test_eq3_one_stream_is_exactly_teacher_forcing(model, pairs, smoothing):
 @pytest.mark.parametrize(
     ("model", "streams"), [(prophet(3), 3), (zcodepp(2), 3)], ids=["prophetnet", "zcodepp"]
 )
-def test_eq11_is_the_weighted_sum_over_streams_of_eq3(model, streams, pairs):
+def test_eq11_is_the_weighted_sum_over_streams_of_eq3(
+    model: ProphetNetForConditionalGeneration | ZCodePPForConditionalGeneration, streams: int, pairs: Pairs
+) -> None:
     loss = FutureTokens(label_smoothing=0.0, weights=Attenuated(gamma=0.5))(model, pairs)
     start = model.prepare_decoder_input_ids_from_labels(pairs.labels)
     output = model(input_ids=pairs.input_ids, decoder_input_ids=start, all_streams=True)
@@ -103,13 +109,15 @@ def test_eq11_is_the_weighted_sum_over_streams_of_eq3(model, streams, pairs):
 
 
 @pytest.mark.parametrize("model", [prophet(3), zcodepp(2)], ids=["prophetnet", "zcodepp"])
-def test_the_models_own_loss_is_the_objectives_without_smoothing(model, pairs):
+def test_the_models_own_loss_is_the_objectives_without_smoothing(
+    model: ProphetNetForConditionalGeneration | ZCodePPForConditionalGeneration, pairs: Pairs
+) -> None:
     loss = FutureTokens(label_smoothing=0.0)(model, pairs)
     own = model(input_ids=pairs.input_ids, attention_mask=pairs.attention_mask, labels=pairs.labels).loss
     torch.testing.assert_close(own, loss.total / loss.num_targets)
 
 
-def test_eq3_alphas_weigh_each_stream_and_a_weight_of_zero_leaves_it_out(pairs):
+def test_eq3_alphas_weigh_each_stream_and_a_weight_of_zero_leaves_it_out(pairs: Pairs) -> None:
     model = prophet(2)
     first = FutureTokens(weights=Alphas(values=(1.0, 0.0)))(model, pairs)
     torch.testing.assert_close(first.total, SequenceToSequence()(model, pairs).total)
@@ -118,7 +126,7 @@ def test_eq3_alphas_weigh_each_stream_and_a_weight_of_zero_leaves_it_out(pairs):
     torch.testing.assert_close(both.total, 2 * evenly.total)
 
 
-def test_streams_are_measured_each_by_its_own_targets(pairs):
+def test_streams_are_measured_each_by_its_own_targets(pairs: Pairs) -> None:
     loss = FutureTokens()(prophet(3), pairs)
     assert loss.counts["accuracy_1"] == 12 - 3
     assert loss.counts["nll_2"] == 12 - 5  # the shortest target has one token only
@@ -126,12 +134,12 @@ def test_streams_are_measured_each_by_its_own_targets(pairs):
 
 
 @pytest.mark.parametrize("gamma", [-0.1, -1.0, 1.5])
-def test_a_gamma_outside_its_range_is_refused(gamma):
+def test_a_gamma_outside_its_range_is_refused(gamma: float) -> None:
     with pytest.raises(UserError, match="gamma"):
         Attenuated(gamma=gamma)
 
 
-def test_alphas_must_be_as_many_as_streams(pairs):
+def test_alphas_must_be_as_many_as_streams(pairs: Pairs) -> None:
     with pytest.raises(UserError, match="predicts 2 tokens"):
         FutureTokens(weights=Alphas(values=(1.0,)))(prophet(2), pairs)
     with pytest.raises(UserError, match="above 0"):

@@ -64,9 +64,10 @@ def test_rows_of_a_batch_add_up_so_that_micro_batches_leave_no_mark() -> None:
 
 
 def _rows(batch: PreTrainingBatch, rows: slice) -> PreTrainingBatch:
-    return PreTrainingBatch(
-        **{name: None if value is None else value[rows] for name, value in vars(batch).items()}
-    )
+    chosen: dict[str, Any] = {
+        name: None if value is None else value[rows] for name, value in vars(batch).items()
+    }
+    return PreTrainingBatch(**chosen)
 
 
 def test_eq3_every_token_is_judged_to_be_original_or_replaced() -> None:

@@ -3,9 +3,11 @@ reference written from the equations with the clamp that transformers lacks."""
 
 import itertools
 import math
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from transformers import DebertaV2Config, DebertaV2ForSequenceClassification, DebertaV2Model
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
@@ -17,7 +19,7 @@ SCORE_TYPES = [["c2p"], ["p2c"], ["c2p", "p2c"]]
 SHAPES = [(1, 1, 0), (2, 7, 2), (3, 64, 10), (2, 130, 40), (1, 300, 0), (1, 512, 100)]
 
 
-def make_pair(**changes):
+def make_pair(**changes: Any) -> tuple[Any, Any]:
     settings = {
         "vocab_size": 120,
         "hidden_size": 32,
@@ -47,7 +49,7 @@ def make_pair(**changes):
     return theirs, ours
 
 
-def batch_of(shape, vocabulary=120):
+def batch_of(shape: tuple[int, int, int], vocabulary: int = 120) -> tuple[torch.Tensor, torch.Tensor]:
     batch, length, padded = shape
     generator = torch.Generator().manual_seed(batch * 1000 + length)
     ids = torch.randint(4, vocabulary, (batch, length), generator=generator)
@@ -58,7 +60,7 @@ def batch_of(shape, vocabulary=120):
 
 
 @torch.no_grad()
-def assert_equal_states(theirs, ours, shape):
+def assert_equal_states(theirs: Any, ours: Any, shape: tuple[int, int, int]) -> None:
     ids, mask = batch_of(shape)
     expected = theirs(ids, attention_mask=mask).last_hidden_state
     found = ours(ids, mask).last_hidden_state
@@ -68,7 +70,7 @@ def assert_equal_states(theirs, ours, shape):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("shared", [True, False], ids=["shared-keys", "own-keys"])
 @pytest.mark.parametrize("types", SCORE_TYPES, ids="+".join)
-def test_encoder_equals_transformers(types, shared, shape):
+def test_encoder_equals_transformers(types: list[str], shared: bool, shape: tuple[int, int, int]) -> None:
     theirs, ours = make_pair(pos_att_type=types, share_att_key=shared)
     assert_equal_states(theirs, ours, shape)
 
@@ -87,14 +89,14 @@ def test_encoder_equals_transformers(types, shared, shape):
     ],
     ids=lambda changes: ",".join(f"{k}={v}" for k, v in changes.items()),
 )
-def test_encoder_equals_transformers_in_other_configurations(changes):
+def test_encoder_equals_transformers_in_other_configurations(changes: dict[str, Any]) -> None:
     theirs, ours = make_pair(**changes)
     # the released code agrees with transformers only while no distance passes the table
     for length in (5, 60):
         assert_equal_states(theirs, ours, (2, length, 3))
 
 
-def test_gradients_equal_transformers():
+def test_gradients_equal_transformers() -> None:
     theirs, ours = make_pair(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     theirs, ours = theirs.double(), ours.double()  # key biases nearly cancel: in fp32 their gradient is noise
     ids, mask = batch_of((2, 40, 9))
@@ -119,7 +121,9 @@ def test_gradients_equal_transformers():
 
 @pytest.mark.parametrize("changes", [{}, {"conv_kernel_size": 3, "conv_act": "gelu"}], ids=["v3", "v2"])
 @pytest.mark.usefixtures("dropout_scales")
-def test_dropout_stands_where_transformers_has_it(monkeypatch, changes):
+def test_dropout_stands_where_transformers_has_it(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, int | str]
+) -> None:
     """A missing, added or moved one changes the states."""
     theirs, ours = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, **changes)
     monkeypatch.setenv("PRECIS_COMPILE", "0")  # the C++ kernel draws by itself
@@ -131,7 +135,7 @@ def test_dropout_stands_where_transformers_has_it(monkeypatch, changes):
 
 
 @pytest.mark.usefixtures("dropout_scales")
-def test_classifier_equals_transformers_dropout_included():
+def test_classifier_equals_transformers_dropout_included() -> None:
     theirs, _ = make_pair(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.15, num_labels=3)
     torch.manual_seed(1)
     their_classifier = DebertaV2ForSequenceClassification(theirs.config).train()
@@ -160,12 +164,14 @@ def clamped_row(distance: int, *, buckets: int, maximum: int) -> int:
 
 
 @torch.no_grad()
-def reference_attention(layer, states, table, rows):
+def reference_attention(
+    layer: Any, states: torch.Tensor, table: torch.Tensor, rows: torch.Tensor
+) -> torch.Tensor:
     """DeBERTa's attention with nested sums spelt out (one row of the batch, no padding)."""
     heads = layer.heads
     e = states.shape[-1] // heads
 
-    def project(linear, x):
+    def project(linear: nn.Linear, x: torch.Tensor) -> torch.Tensor:
         return linear(x).view(-1, heads, e).transpose(0, 1)
 
     q, k, v = (project(m, states) for m in (layer.query, layer.key, layer.value))
@@ -180,13 +186,13 @@ def reference_attention(layer, states, table, rows):
 
 
 @pytest.mark.parametrize("length", [600, 1100, 1500])
-def test_beyond_the_table_attention_equals_the_clamped_reference(length):
+def test_beyond_the_table_attention_equals_the_clamped_reference(length: int) -> None:
     _, ours = make_pair()
     attention = ours.stack.layers[0].attention
     states = torch.randn(length, 32, generator=torch.Generator().manual_seed(3))
-    rows = [clamped_row(d, buckets=256, maximum=512) for d in range(length - 1, -length, -1)]
+    row_of = [clamped_row(d, buckets=256, maximum=512) for d in range(length - 1, -length, -1)]
     index = torch.arange(length)
-    rows = torch.tensor(rows)[length - 1 - index[:, None] + index[None]]  # type: ignore[assignment]
+    rows = torch.tensor(row_of)[length - 1 - index[:, None] + index[None]]
     with torch.no_grad():
         positions = ours.stack.positions.for_layers(states.device)()
         expected = reference_attention(attention, states, positions.table, rows)
@@ -194,7 +200,7 @@ def test_beyond_the_table_attention_equals_the_clamped_reference(length):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not():
+def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not() -> None:
     theirs, ours = make_pair()
     ids, mask = batch_of((1, 700, 0))
     with torch.no_grad():
@@ -204,7 +210,7 @@ def test_transformers_leaves_the_trained_rows_beyond_512_tokens_and_we_do_not():
 
 
 @pytest.mark.parametrize(("buckets", "maximum"), list(itertools.product([32, 64, 256], [128, 512])))
-def test_eq3_log_buckets_equal_the_formula_at_every_distance(buckets, maximum):
+def test_eq3_log_buckets_equal_the_formula_at_every_distance(buckets: int, maximum: int) -> None:
     from precis.nn.relative_positions import LogBuckets
 
     distances = list(range(-2 * maximum, 2 * maximum + 1))

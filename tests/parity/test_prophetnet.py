@@ -9,6 +9,7 @@ encoder, main stream and single cached steps are right, and equal ours; the rest
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from precis.models.prophetnet.prophetnet_weights import config_from_transformers
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 
 
-def randomize(model, *, seed=0):
+def randomize(model: Any, *, seed: int = 0) -> Any:
     """Every weight large and different, norms and biases too, so that none can be left out unseen."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -34,7 +35,7 @@ def randomize(model, *, seed=0):
     return model.eval()
 
 
-def make(ngram, **changes):
+def make(ngram: int, **changes: Any) -> ProphetNetForConditionalGeneration:
     shape = {
         "vocab_size": 23,
         "hidden_size": 12,
@@ -54,26 +55,34 @@ def make(ngram, **changes):
 class SlowProphetNet:
     """One document and target at a time, in double precision."""
 
-    def __init__(self, model):
+    def __init__(self, model: ProphetNetForConditionalGeneration) -> None:
         self.weights = {name: tensor.double() for name, tensor in model.state_dict().items()}
         self.config = model.config
 
-    def linear(self, name, state):
+    def linear(self, name: str, state: torch.Tensor) -> torch.Tensor:
         return self.weights[f"{name}.weight"] @ state + self.weights[f"{name}.bias"]
 
-    def each(self, name, states):
+    def each(self, name: str, states: Sequence[torch.Tensor]) -> torch.Tensor:
         return torch.stack([self.linear(name, state) for state in states])
 
-    def norm(self, name, state):
+    def norm(self, name: str, state: torch.Tensor) -> torch.Tensor:
         spread = ((state - state.mean()) ** 2).mean()
         normed = (state - state.mean()) / torch.sqrt(spread + 1e-5)
         return normed * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
 
-    def feed_forward(self, name, state):
+    def feed_forward(self, name: str, state: torch.Tensor) -> torch.Tensor:
         hidden = self.linear(f"{name}.up", state)
         return self.linear(f"{name}.down", 0.5 * hidden * (1 + torch.erf(hidden / math.sqrt(2))))
 
-    def attention(self, name, asking, keys, values, heads, position_scores=None):
+    def attention(
+        self,
+        name: str,
+        asking: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        heads: int,
+        position_scores: Sequence[torch.Tensor] | None = None,
+    ) -> torch.Tensor:
         """Eqs. 4-6: one query over keys and values that are projected already; position scores by (head, key)."""
         query = self.linear(f"{name}.query", asking)
         width = len(query) // heads
@@ -87,7 +96,7 @@ class SlowProphetNet:
             mixed.append(weights / weights.sum() @ values[:, part])
         return self.linear(f"{name}.output", torch.cat(mixed))
 
-    def bucket(self, distance):
+    def bucket(self, distance: int) -> int:
         """T5's, for keys in the past: the first half exact, then logarithmic."""
         exact, buckets = self.config.decoder_buckets // 2, self.config.decoder_buckets
         distance = max(0, distance)
@@ -96,7 +105,7 @@ class SlowProphetNet:
         share = math.log(distance / exact) / math.log(self.config.decoder_max_distance / exact)
         return min(buckets - 1, exact + int(share * (buckets - exact)))
 
-    def encode(self, tokens):
+    def encode(self, tokens: Sequence[int]) -> list[torch.Tensor]:
         """Eq. 1."""
         table = self.weights["model.encoder.tokens.weight"]
         places = self.weights["model.encoder.stack.positions.rows.weight"]
@@ -123,7 +132,9 @@ class SlowProphetNet:
             states = after
         return states
 
-    def decode(self, tokens, memory, positions=None):
+    def decode(
+        self, tokens: Sequence[int], memory: Sequence[torch.Tensor], positions: Sequence[int] | None = None
+    ) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """Logits by (stream, place), and the main states; `positions` are those of the tokens in their text."""
         positions = list(range(len(tokens))) if positions is None else positions
         table = self.weights["model.encoder.tokens.weight"]
@@ -143,13 +154,22 @@ class SlowProphetNet:
             )
         return torch.stack([torch.stack([table @ state for state in row]) for row in predicting]), main
 
-    def decoder_layer(self, name, main, predicting, memory, positions):
+    def decoder_layer(
+        self,
+        name: str,
+        main: list[torch.Tensor],
+        predicting: list[list[torch.Tensor]],
+        memory: Sequence[torch.Tensor],
+        positions: Sequence[int],
+    ) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
         keys = self.each(f"{name}.self_attention.key", main)
         values = self.each(f"{name}.self_attention.value", main)
         source = self.each(f"{name}.cross_attention.key", memory)
         content = self.each(f"{name}.cross_attention.value", memory)
 
-        def step(state, seen, own, distances):
+        def step(
+            state: torch.Tensor, seen: int, own: Sequence[torch.Tensor], distances: Sequence[int]
+        ) -> torch.Tensor:
             """One state: it sees the main keys before `seen`, and those of the states `own`."""
             mixed = self.attention(
                 f"{name}.self_attention",
@@ -182,7 +202,7 @@ class SlowProphetNet:
                 after[-1].append(step(state, seen, [state], distances))
         return after_main, after
 
-    def position_scores(self, name, state, distances):
+    def position_scores(self, name: str, state: torch.Tensor, distances: Sequence[int]) -> list[torch.Tensor]:
         heads = self.config.decoder_attention_heads
         by_bucket = self.linear(
             f"{name}.position_scores", state
@@ -190,7 +210,9 @@ class SlowProphetNet:
         return [by_bucket[[self.bucket(d) * heads + head for d in distances]] for head in range(heads)]
 
 
-def batch(model, length, *, seed=1, sources=(7, 4)):
+def batch(
+    model: ProphetNetForConditionalGeneration, length: int, *, seed: int = 1, sources: Sequence[int] = (7, 4)
+) -> dict[str, torch.Tensor]:
     """Padded sources and targets of one length."""
     generator = torch.Generator().manual_seed(seed)
     ids = torch.zeros(len(sources), max(sources), dtype=torch.long)
@@ -202,7 +224,13 @@ def batch(model, length, *, seed=1, sources=(7, 4)):
     return {"input_ids": ids, "attention_mask": mask, "decoder_input_ids": target}
 
 
-def slow_logits(model, inputs, positions=None, *, rows=(0, 1)):
+def slow_logits(
+    model: ProphetNetForConditionalGeneration,
+    inputs: dict[str, torch.Tensor],
+    positions: torch.Tensor | None = None,
+    *,
+    rows: Sequence[int] = (0, 1),
+) -> torch.Tensor:
     """(b n t v) by the reference, for some rows of the batch."""
     slow = SlowProphetNet(model)
     found = []
@@ -216,7 +244,9 @@ def slow_logits(model, inputs, positions=None, *, rows=(0, 1)):
 
 
 @torch.no_grad()
-def check_against_the_equations(ngram, length, *, rows=(0, 1), **changes):
+def check_against_the_equations(
+    ngram: int, length: int, *, rows: Sequence[int] = (0, 1), **changes: Any
+) -> None:
     model = make(ngram, **changes)
     inputs = batch(model, length)
     found = model(**inputs, all_streams=True)
@@ -228,25 +258,25 @@ def check_against_the_equations(ngram, length, *, rows=(0, 1), **changes):
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @pytest.mark.parametrize("length", [1, 2, 10])
-def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations(ngram, length):
+def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations(ngram: int, length: int) -> None:
     check_against_the_equations(ngram, length)
 
 
 @pytest.mark.parametrize(
     "ngram", [pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow), 3]
 )
-def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations_beyond_the_last_bucket(ngram):
+def test_eq4_to_eq9_logits_of_every_stream_equal_the_equations_beyond_the_last_bucket(ngram: int) -> None:
     """One decoder layer, one row of the batch, whose source is padded: the reference takes its time."""
     check_against_the_equations(ngram, 128, rows=(1,), encoder_layers=1, decoder_layers=1)
 
 
 @pytest.mark.parametrize("ngram", [2, 3])
-def test_other_buckets_equal_the_equations(ngram):
+def test_other_buckets_equal_the_equations(ngram: int) -> None:
     check_against_the_equations(ngram, 11, rows=(1,), decoder_buckets=6, decoder_max_distance=7)
 
 
 @torch.no_grad()
-def test_eq1_encoder_states_equal_the_equations_at_real_tokens():
+def test_eq1_encoder_states_equal_the_equations_at_real_tokens() -> None:
     model = make(2)
     inputs = batch(model, 1, sources=(40, 11))
     found = model.get_encoder()(inputs["input_ids"], inputs["attention_mask"]).last_hidden_state
@@ -257,7 +287,7 @@ def test_eq1_encoder_states_equal_the_equations_at_real_tokens():
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @torch.no_grad()
-def test_spans_of_a_longer_text_keep_their_places_in_it(ngram):
+def test_spans_of_a_longer_text_keep_their_places_in_it(ngram: int) -> None:
     """Section 2.4: absolute and relative positions are those of the original text, gaps between spans included."""
     model = make(ngram)
     inputs = batch(model, 9)
@@ -273,7 +303,7 @@ def test_spans_of_a_longer_text_keep_their_places_in_it(ngram):
 
 
 @torch.no_grad()
-def test_cached_steps_of_every_stream_equal_the_equations():
+def test_cached_steps_of_every_stream_equal_the_equations() -> None:
     model = make(3)
     inputs = batch(model, 12)
     expected = slow_logits(model, inputs)
@@ -296,7 +326,9 @@ def test_cached_steps_of_every_stream_equal_the_equations():
 # --- transformers
 
 
-def make_pair(ngram=2, *, positions=40, **changes):
+def make_pair(
+    ngram: int = 2, *, positions: int = 40, **changes: Any
+) -> tuple[Any, ProphetNetForConditionalGeneration]:
     """transformers' model and ours with the same random weights."""
     theirs = randomize(
         Theirs(
@@ -325,7 +357,7 @@ def make_pair(ngram=2, *, positions=40, **changes):
     return theirs, ours.eval()
 
 
-def their_steps(theirs, inputs):
+def their_steps(theirs: Any, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     """(b t v) logits of transformers' cached decoding, one token at a time."""
     encoded = theirs.get_encoder()(inputs["input_ids"], inputs["attention_mask"])
     cache, found = None, []
@@ -343,7 +375,7 @@ def their_steps(theirs, inputs):
 
 
 @torch.no_grad()
-def test_encoder_equals_transformers():
+def test_encoder_equals_transformers() -> None:
     theirs, ours = make_pair()
     inputs = batch(ours, 1, sources=(30, 12))
     given = (inputs["input_ids"], inputs["attention_mask"])
@@ -356,7 +388,7 @@ def test_encoder_equals_transformers():
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @torch.no_grad()
-def test_main_stream_equals_transformers(ngram):
+def test_main_stream_equals_transformers(ngram: int) -> None:
     theirs, ours = make_pair(ngram)
     inputs = batch(ours, 25)
     expected = theirs(**inputs, output_hidden_states=True, use_cache=False).decoder_hidden_states
@@ -368,7 +400,7 @@ def test_main_stream_equals_transformers(ngram):
 
 @pytest.mark.parametrize("ngram", [1, 2, 3])
 @torch.no_grad()
-def test_teacher_forcing_equals_single_cached_steps_of_transformers(ngram):
+def test_teacher_forcing_equals_single_cached_steps_of_transformers(ngram: int) -> None:
     theirs, ours = make_pair(ngram)
     inputs = batch(ours, 25)
     found = ours(**inputs).logits
@@ -376,7 +408,7 @@ def test_teacher_forcing_equals_single_cached_steps_of_transformers(ngram):
 
 
 @pytest.mark.parametrize("beams", [1, 4])
-def test_generated_text_equals_transformers(beams):
+def test_generated_text_equals_transformers(beams: int) -> None:
     theirs, ours = make_pair()
     inputs = {name: tensor for name, tensor in batch(ours, 1).items() if name != "decoder_input_ids"}
     options = {"num_beams": beams, "max_new_tokens": 12, "do_sample": False, "no_repeat_ngram_size": 3}
@@ -386,7 +418,7 @@ def test_generated_text_equals_transformers(beams):
 
 
 @torch.no_grad()
-def test_transformers_trains_another_function_than_it_decodes():
+def test_transformers_trains_another_function_than_it_decodes() -> None:
     """Its teacher-forced logits and its own cached steps disagree; ours agree with the steps."""
     theirs, ours = make_pair()
     inputs = batch(ours, 25)
@@ -396,7 +428,7 @@ def test_transformers_trains_another_function_than_it_decodes():
 
 
 @torch.no_grad()
-def test_transformers_mixes_up_the_scores_of_the_predicting_streams():
+def test_transformers_mixes_up_the_scores_of_the_predicting_streams() -> None:
     """A known defect (up to 5.23): asking states are laid out (batch, place, stream, head), buckets (stream, batch,
     head, place), and the result is read as (batch, stream, head, place).
     """
@@ -423,7 +455,7 @@ def test_transformers_mixes_up_the_scores_of_the_predicting_streams():
 
 
 @torch.no_grad()
-def test_transformers_has_no_positions_for_the_longest_targets_and_we_say_so():
+def test_transformers_has_no_positions_for_the_longest_targets_and_we_say_so() -> None:
     theirs, ours = make_pair(positions=40)
     encoded = {name: tensor for name, tensor in batch(ours, 1).items() if name != "decoder_input_ids"}
     fits, too_long = torch.ones(2, 38, dtype=torch.long), torch.ones(2, 39, dtype=torch.long)

@@ -1,5 +1,7 @@
 """Our decoder against transformers' T5 with copied weights: teacher-forced states and gradients."""
 
+from typing import Any
+
 import pytest
 import torch
 from transformers import T5Config, T5Model
@@ -7,16 +9,16 @@ from transformers import T5Config, T5Model
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_decoder
 
 
-def copy_linear(ours, theirs):
+def copy_linear(ours: Any, theirs: Any) -> None:
     ours.weight.data.copy_(theirs.weight.data)
 
 
-def copy_attention(ours, theirs):
+def copy_attention(ours: Any, theirs: Any) -> None:
     for own, name in ((ours.query, "q"), (ours.key, "k"), (ours.value, "v"), (ours.output, "o")):
         copy_linear(own, getattr(theirs, name))
 
 
-def make_pair(feed_forward, *, dropout=0.0):
+def make_pair(feed_forward: str, *, dropout: float = 0.0) -> tuple[Any, Any]:
     torch.manual_seed(0)
     config = T5Config(
         vocab_size=50,
@@ -65,7 +67,7 @@ def make_pair(feed_forward, *, dropout=0.0):
 
 @pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu"])
 @pytest.mark.parametrize(("length", "source"), [(1, 5), (9, 30), (200, 12)])
-def test_decoder_equals_transformers_t5(feed_forward, length, source):
+def test_decoder_equals_transformers_t5(feed_forward: str, length: int, source: int) -> None:
     theirs, ours = make_pair(feed_forward)
     states, memory = torch.randn(2, length, 32), torch.randn(2, source, 32)
     mask = torch.ones(2, source, dtype=torch.long)
@@ -78,7 +80,7 @@ def test_decoder_equals_transformers_t5(feed_forward, length, source):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_gradients_equal_transformers_t5():
+def test_gradients_equal_transformers_t5() -> None:
     theirs, ours = make_pair("relu")
     states, memory = torch.randn(2, 11, 32), torch.randn(2, 7, 32)
     theirs(inputs_embeds=states, encoder_hidden_states=memory).last_hidden_state.square().sum().backward()
@@ -92,11 +94,23 @@ def test_gradients_equal_transformers_t5():
 
 @pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu"])
 @pytest.mark.usefixtures("dropout_scales")
-def test_dropout_stands_where_transformers_t5_has_it(monkeypatch, feed_forward):
+def test_dropout_stands_where_transformers_t5_has_it(
+    monkeypatch: pytest.MonkeyPatch, feed_forward: str
+) -> None:
     """A missing, added or moved one changes the states."""
     theirs, ours = make_pair(feed_forward, dropout=0.3)
 
-    def fused(queries, keys, values, *, attn_mask=None, dropout_p=0.0, scale=1.0, is_causal=False, **_):
+    def fused(
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        *,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        scale: float = 1.0,
+        is_causal: bool = False,
+        **_: object,
+    ) -> torch.Tensor:
         assert not is_causal
         weights = torch.softmax(queries @ keys.mT * scale + (0 if attn_mask is None else attn_mask), -1)
         return weights * (1 - dropout_p) @ values

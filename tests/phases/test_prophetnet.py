@@ -202,6 +202,7 @@ def test_no_summary_to_learn_holds_a_token_that_may_not_be_written(
 
 def test_large_fine_tunes_as_section_3_2_does_on_cnndm() -> None:
     run = recipe("prophetnet-large")
+    assert run.batch_size is not None
     assert run.batch_size * run.train.gradient_accumulation == 512
     assert (run.train.learning_rate, run.train.warmup_steps) == (1e-4, 1000)
     assert (run.train.epochs, run.train.clip_norm) == (10, 0.1)
@@ -225,7 +226,8 @@ def test_the_streams_are_weighed_as_the_run_says() -> None:
     assert float(both.detach()) != pytest.approx(float(teacher.total.detach()), rel=1e-3)
     with pytest.raises(UserError, match="predicts 2 tokens at a place; give 2 weights"):
         pair_objective(replace(run, stream_weights=(1.0,)), model)(model, batch)
-    alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))  # type: ignore[arg-type]
+    assert isinstance(run.model, ProphetNetShape)
+    alone = ProphetNetForConditionalGeneration(shaped_config(replace(run.model, ngram=1)))
     with pytest.raises(UserError, match="this model predicts only the next token"):
         pair_objective(run, alone)
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def _write_whole(new: Path, *, text: str) -> None:
 
 
 @pytest.mark.parametrize("write", [full_disk, full_disk_in_safetensors, full_disk_in_tokenizers])
-def test_a_full_disk_leaves_what_was_there_and_says_so_in_one_line(write, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_what_was_there_and_says_so_in_one_line(
+    write: Callable[[Path], None], tmp_path: Path
+) -> None:
     export_folder(tmp_path / "model", lambda place: (place / "whole").write_text("before"))
     with pytest.raises(
         RunError, match=r"model cannot be written: .*No space left on device.*; free some space"

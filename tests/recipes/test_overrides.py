@@ -140,7 +140,7 @@ def test_a_given_model_gets_gentler_settings() -> None:
     assert resolve_run(None).name == "zcodepp-mini"
 
 
-def test_the_shape_of_a_given_model_cannot_be_set():
+def test_the_shape_of_a_given_model_cannot_be_set() -> None:
     with pytest.raises(UserError, match=r"model.ngram=3: the model given with --model"):
         refuse_shape(["train.steps=3", "model.ngram=3"])
     refuse_shape(["train.steps=3"])

@@ -1,14 +1,19 @@
 """A service of a tiny random model, in this process and behind a real socket."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from precis.generation.summarizer import Summarizer
+from precis.generation.summary import Summary
+from precis.messages import OnProgress
 from precis.server.engine import Ask
 from precis.server.served_model import ServedModel
+from precis.server.token_counter import TokenCounter
+from precis_text.documents.passages import Passages
 from tests.server_of_tests import Running, run
 from tests.tiny_models import tiny
 
@@ -31,7 +36,7 @@ def serve(served_model: ServedModel) -> Iterator[Serve]:
     """Starts services that end with the test."""
     running: list[Running] = []
 
-    def start(other=None, **options) -> Running:
+    def start(other: ServedModel | None = None, **options: Any) -> Running:
         running.append(run(other or served_model, **options))
         return running[-1]
 
@@ -59,10 +64,12 @@ class SlowModel:
     modes: tuple = ("abstract",)
     languages: tuple[str, ...] = ()
 
-    def counter(self):
+    def counter(self) -> TokenCounter:
         return self.inner.counter()
 
-    def make(self, texts, ask: Ask, on_progress, on_partial):
+    def make(
+        self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: object
+    ) -> list[Summary]:
         self.batches.append(len(texts))
         while not self.go.wait(0.01):
             on_progress(0, 1, 0)

@@ -15,10 +15,12 @@ import pytest
 from precis.server import asgi_request
 from precis.server.asgi_request import Exchange, Room
 from precis.server.limits import ApiError, Limits
+from tests.server.conftest import Serve, SlowModel
+from tests.server_of_tests import Running
 from tests.tiny_models import documents
 
 
-def connect(service) -> socket.socket:
+def connect(service: Running) -> socket.socket:
     connection = socket.create_connection(("127.0.0.1", httpx.URL(service.url).port), timeout=15)
     return connection
 
@@ -34,7 +36,7 @@ def all_of(connection: socket.socket) -> tuple[bytes, float]:
     return connection.makefile("rb").read(), time.monotonic() - began
 
 
-def test_a_refused_body_that_never_comes_does_not_hold_the_connection(service) -> None:
+def test_a_refused_body_that_never_comes_does_not_hold_the_connection(service: Running) -> None:
     with connect(service) as connection:
         connection.sendall(head(100 << 20))
         answer, seconds = all_of(connection)
@@ -42,7 +44,7 @@ def test_a_refused_body_that_never_comes_does_not_hold_the_connection(service) -
     assert seconds < 8
 
 
-def test_a_client_that_asks_before_it_sends_is_refused_in_words(service) -> None:
+def test_a_client_that_asks_before_it_sends_is_refused_in_words(service: Running) -> None:
     with connect(service) as connection:
         connection.sendall(head(100 << 20, "Expect: 100-continue"))
         answer, _ = all_of(connection)
@@ -50,7 +52,7 @@ def test_a_client_that_asks_before_it_sends_is_refused_in_words(service) -> None
     assert b"body_too_large" in answer
 
 
-def test_a_body_that_stops_coming_is_given_up(serve) -> None:
+def test_a_body_that_stops_coming_is_given_up(serve: Serve) -> None:
     service = serve(limits=Limits(seconds=0.5))
     with connect(service) as connection:
         connection.sendall(head(100) + b'{"text":')
@@ -161,7 +163,7 @@ def test_a_client_whose_bodies_fill_the_room_cannot_fill_it_again_and_again() ->
     assert asyncio.run(read()) < asgi_request._PACE / 4
 
 
-def test_bodies_together_have_a_limit(serve, slow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_together_have_a_limit(serve: Serve, slow: SlowModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "all_bodies", 300)
     service = serve(slow)
 
@@ -182,7 +184,7 @@ def test_bodies_together_have_a_limit(serve, slow, monkeypatch: pytest.MonkeyPat
     assert post("word " * 40).status_code == 200  # there is room again
 
 
-def test_head_answers_as_get_does_without_a_body(service) -> None:
+def test_head_answers_as_get_does_without_a_body(service: Running) -> None:
     with service.client() as client:
         for path in ("/", "/health", "/ready", "/v1/models"):
             asked, got = client.head(path), client.get(path)
@@ -191,7 +193,7 @@ def test_head_answers_as_get_does_without_a_body(service) -> None:
         assert client.head("/v1/summarize").status_code == 405
 
 
-def test_a_request_that_the_end_cuts_off_is_told_to_come_again(serve, slow) -> None:
+def test_a_request_that_the_end_cuts_off_is_told_to_come_again(serve: Serve, slow: SlowModel) -> None:
     service = serve(slow)
     service.server.config.timeout_graceful_shutdown = 1
     with ThreadPoolExecutor(1) as pool, service.client() as client:
@@ -213,13 +215,15 @@ def test_a_request_that_the_end_cuts_off_is_told_to_come_again(serve, slow) -> N
         ("9" * 19, b"HTTP/1.1 400"),
     ],
 )
-def test_a_length_of_more_than_18_digits_is_no_number_of_bytes(service, length: str, answer: bytes) -> None:
+def test_a_length_of_more_than_18_digits_is_no_number_of_bytes(
+    service: Running, length: str, answer: bytes
+) -> None:
     with connect(service) as connection:
         connection.sendall(head(0).replace(b"Content-Length: 0", b"Content-Length: " + length.encode()))
         assert connection.recv(12) == answer
 
 
-def test_a_packed_body_is_refused_in_one_line_instead_of_being_read_as_text(service) -> None:
+def test_a_packed_body_is_refused_in_one_line_instead_of_being_read_as_text(service: Running) -> None:
     body = gzip.compress(json.dumps({"text": documents(1)[0]}).encode())
     kind = {"Content-Type": "application/json"}
     with service.client() as client:

@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from faults.service.intrusions import Target, try_all
@@ -20,6 +19,7 @@ from precis.server.limits import Limits
 from precis.server.listener import Address
 from precis.server.server_run import access_to, reload_keys
 from precis_text.errors import UserError
+from tests.server.conftest import Serve
 
 SECRET = "0123456789abcdefABCDEF0123"
 
@@ -72,7 +72,7 @@ def test_a_long_pause_allows_no_more_than_a_minutes_requests() -> None:
     assert [rates.wait("a") for _ in range(3)] == [0, 0, 30]
 
 
-def test_a_key_opens_and_its_rate_holds(serve, keys: Keys, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_opens_and_its_rate_holds(serve: Serve, keys: Keys, caplog: pytest.LogCaptureFixture) -> None:
     service = serve(keys=keys, limits=Limits(per_minute=2))
     with service.client(headers={"Authorization": f"Bearer {SECRET}"}) as client:
         assert [client.get("/v1/models").status_code for _ in range(9)] == [200] * 9  # do not count
@@ -91,7 +91,7 @@ def test_a_key_opens_and_its_rate_holds(serve, keys: Keys, caplog: pytest.LogCap
 
 
 def test_keys_are_read_again_all_or_none(
-    serve, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    serve: Serve, keys: Keys, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     new = SECRET.swapcase()
     with serve(keys=keys).client() as client:
@@ -110,7 +110,7 @@ def test_keys_are_read_again_all_or_none(
     assert "line 2" in vars(caplog.records[-1])["fields"]["reason"]
 
 
-def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:
+def test_the_schema_says_where_a_key_is_needed(serve: Serve, keys: Keys) -> None:
     with serve(keys=keys).client() as client:
         schema = client.get("/openapi.json").json()
     needed = {path for path, way in schema["paths"].items() if next(iter(way.values()))["security"]}
@@ -120,9 +120,9 @@ def test_the_schema_says_where_a_key_is_needed(serve, keys: Keys) -> None:
 
 
 @pytest.mark.long
-def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
+def test_a_thousand_payloads_get_nothing(serve: Serve, keys: Keys) -> None:
     service = serve(keys=keys)
-    came, got_in = try_all(httpx.URL(service.url).port, SECRET, "ann", every=2)
+    came, got_in = try_all(service.port, SECRET, "ann", every=2)
     assert sum(map(Counter.total, came.values())) > 1000
     assert got_in == []
     assert set(came) >= {
@@ -138,16 +138,18 @@ def test_a_thousand_payloads_get_nothing(serve, keys: Keys) -> None:
 
 
 @pytest.mark.long
-def test_pages_of_other_sites_get_nothing_from_a_server_without_keys(serve) -> None:
-    came, got_in = try_all(httpx.URL(serve().url).port, "", "", every=3)
+def test_pages_of_other_sites_get_nothing_from_a_server_without_keys(serve: Serve) -> None:
+    came, got_in = try_all(serve().port, "", "", every=3)
     assert got_in == []
     assert came["stranger"].total() > 100
     assert came["stranger"]["403"] > came["stranger"].total() / 2
 
 
-def test_a_host_or_origin_that_gets_in_without_keys_is_found(serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_or_origin_that_gets_in_without_keys_is_found(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("precis.server.middleware.Gate._check_host", lambda *_: None)
-    port = httpx.URL(serve().url).port
+    port = serve().port
     target = Target(port, "", frozenset())
     assert not target.opens()
     assert target.attempt(Payload("stranger", request("/v1/models", host="evil.example"))) == ("200", False)
@@ -155,9 +157,9 @@ def test_a_host_or_origin_that_gets_in_without_keys_is_found(serve, monkeypatch:
     assert len(got_in) > 3
 
 
-def test_payloads_that_get_in_are_found(serve) -> None:
+def test_payloads_that_get_in_are_found(serve: Serve) -> None:
     service = serve()  # without keys everything is open
-    target = Target(httpx.URL(service.url).port, f"Authorization: Bearer {SECRET}", frozenset())
+    target = Target(service.port, f"Authorization: Bearer {SECRET}", frozenset())
     assert not target.opens()
     assert target.attempt(Payload("path", request("/v1/models"))) == ("200", False)
     assert target.attempt(Payload("path", request("/v1/nothing"))) == ("404", True)
@@ -191,7 +193,8 @@ def test_a_service_reads_its_keys_again_on_sighup_only_if_it_has_some(
         handler = signal.getsignal(signal.SIGHUP)
         assert (handler is before) == (not has_keys)
         if has_keys:
-            handler(signal.SIGHUP, None)  # type: ignore[operator]
+            assert callable(handler)
+            handler(signal.SIGHUP, None)
     finally:
         signal.signal(signal.SIGHUP, before)
     assert again == ([keys] if has_keys else [])

@@ -4,21 +4,18 @@ import socket
 import time
 from contextlib import ExitStack
 
-import httpx
 import pytest
 
 from precis.server.connections import ConnectionLimits
 from precis.server.limits import Limits
+from tests.server.conftest import Serve, SlowModel
+from tests.server_of_tests import Running
 
 HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 
-def port_of(service) -> int:
-    return httpx.URL(service.url).port
-
-
-def connect(service, *, source: str = "127.0.0.1") -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port_of(service)), timeout=10, source_address=(source, 0))
+def connect(service: Running, *, source: str = "127.0.0.1") -> socket.socket:
+    return socket.create_connection(("127.0.0.1", service.port), timeout=10, source_address=(source, 0))
 
 
 def ended(connection: socket.socket) -> bytes:
@@ -32,7 +29,7 @@ def ended(connection: socket.socket) -> bytes:
     return received
 
 
-def test_a_head_that_does_not_come_ends_its_connection(serve) -> None:
+def test_a_head_that_does_not_come_ends_its_connection(serve: Serve) -> None:
     service = serve(connections=ConnectionLimits(head_seconds=0.3))
     for sent in (b"", HEAD):
         with connect(service) as connection:
@@ -42,7 +39,7 @@ def test_a_head_that_does_not_come_ends_its_connection(serve) -> None:
             assert 0.2 < time.monotonic() - began < 5
 
 
-def test_bytes_in_time_do_not_buy_a_head_more_time(serve) -> None:
+def test_bytes_in_time_do_not_buy_a_head_more_time(serve: Serve) -> None:
     service = serve(connections=ConnectionLimits(head_seconds=0.5))
     with connect(service) as connection:
         began = time.monotonic()
@@ -60,7 +57,7 @@ def test_bytes_in_time_do_not_buy_a_head_more_time(serve) -> None:
 
 
 @pytest.mark.long
-def test_a_second_request_has_the_time_of_a_first(serve) -> None:
+def test_a_second_request_has_the_time_of_a_first(serve: Serve) -> None:
     service = serve(connections=ConnectionLimits(head_seconds=0.4))
     with connect(service) as connection:
         for _ in range(3):
@@ -76,7 +73,7 @@ def test_a_second_request_has_the_time_of_a_first(serve) -> None:
         assert time.monotonic() - began < 5
 
 
-def test_work_is_not_ended_by_the_time_for_heads(serve, slow) -> None:
+def test_work_is_not_ended_by_the_time_for_heads(serve: Serve, slow: SlowModel) -> None:
     service = serve(slow, connections=ConnectionLimits(head_seconds=0.2))
     with connect(service) as connection:
         body = b'{"text": "one two three"}'
@@ -90,7 +87,7 @@ def test_work_is_not_ended_by_the_time_for_heads(serve, slow) -> None:
 
 
 @pytest.mark.parametrize("limits", [ConnectionLimits(most=16), ConnectionLimits(of_one=16)])
-def test_beyond_the_bound_those_that_wait_longest_are_closed(serve, limits: ConnectionLimits) -> None:
+def test_beyond_the_bound_those_that_wait_longest_are_closed(serve: Serve, limits: ConnectionLimits) -> None:
     service = serve(connections=limits)
     with ExitStack() as stack:
         silent = [stack.enter_context(connect(service)) for _ in range(40)]
@@ -101,7 +98,7 @@ def test_beyond_the_bound_those_that_wait_longest_are_closed(serve, limits: Conn
         assert silent[-1].recv(4096).startswith(b"HTTP/1.1 200")
 
 
-def test_many_of_one_address_close_none_of_another(serve) -> None:
+def test_many_of_one_address_close_none_of_another(serve: Serve) -> None:
     service = serve(connections=ConnectionLimits(of_one=4))
     with ExitStack() as stack:
         other = stack.enter_context(connect(service, source="127.0.0.2"))
@@ -113,7 +110,9 @@ def test_many_of_one_address_close_none_of_another(serve) -> None:
         assert other.recv(4096).startswith(b"HTTP/1.1 200")
 
 
-def test_where_all_have_requests_in_work_the_next_is_told_to_come_again(serve, slow) -> None:
+def test_where_all_have_requests_in_work_the_next_is_told_to_come_again(
+    serve: Serve, slow: SlowModel
+) -> None:
     service = serve(slow, connections=ConnectionLimits(of_one=2))
     body = b'{"text": "one two three"}'
     asked = (
@@ -136,7 +135,7 @@ def test_where_all_have_requests_in_work_the_next_is_told_to_come_again(serve, s
         assert all(one.recv(4096).startswith(b"HTTP/1.1 200") for one in working)
 
 
-def test_unfinished_bodies_keep_nobody_out(serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_bodies_keep_nobody_out(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "all_bodies", 40_000)
     service = serve()
     head = (
@@ -153,7 +152,7 @@ def test_unfinished_bodies_keep_nobody_out(serve, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.long
-def test_a_body_slower_than_the_least_rate_is_given_up(serve) -> None:
+def test_a_body_slower_than_the_least_rate_is_given_up(serve: Serve) -> None:
     service = serve(limits=Limits(pause=0.4))
     with connect(service) as connection:
         connection.sendall(

@@ -2,10 +2,15 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import pytest
 
+from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import NOTHING
+from precis.generation.summary import Summary
+from precis.messages import OnPartial, OnProgress
 from precis.server.engine import MODEL_THREAD, Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
@@ -31,7 +36,9 @@ class Recorder:
         self.batches: list[list[int]] = []
         self.go = threading.Event()
 
-    def make(self, texts, ask, on_progress, on_partial):
+    def make(
+        self, texts: Sequence[Any], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
+    ) -> list[Summary]:
         self.batches.append([len(text) for text in texts])
         self.go.wait(10)
         return [NOTHING] * len(texts)
@@ -76,7 +83,7 @@ def test_documents_that_are_written_share_a_batch_if_they_are_about_as_long() ->
 
 
 @pytest.mark.parametrize("mode", ["extract", "abstract"])
-def test_documents_that_ask_for_something_else_wait_for_their_turn(mode) -> None:
+def test_documents_that_ask_for_something_else_wait_for_their_turn(mode: Mode) -> None:
     found = batches_of(
         [10, 11, 12, 13],
         Ask(model="m", mode=mode),
@@ -92,7 +99,9 @@ class Picky:
     def __init__(self) -> None:
         self.go, self.begun = threading.Event(), threading.Event()
 
-    def make(self, texts, ask, on_progress, on_partial):
+    def make(
+        self, texts: Sequence[Any], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
+    ) -> list[Summary]:
         self.begun.set()
         while not self.go.wait(0.005):
             on_progress(0, 1, 0)
@@ -177,7 +186,9 @@ class InPieces:
         self.read: list[int] = []
         self.between, self.go, self.begun = between, threading.Event(), threading.Event()
 
-    def make(self, texts, ask, on_progress, on_partial):
+    def make(
+        self, texts: Sequence[Any], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
+    ) -> list[Summary]:
         known = sum(-(-len(text) // 10) for text in texts)
         for done in range(1, known + 1):
             self.read.append(max(map(len, texts)))
@@ -187,7 +198,7 @@ class InPieces:
         return [NOTHING] * len(texts)
 
 
-def order_of(summarizer: InPieces, lengths: list[int], ask: Ask, **options) -> list[int]:
+def order_of(summarizer: InPieces, lengths: list[int], ask: Ask, **options: Any) -> list[int]:
     """The lengths of the documents in the order in which their pieces were read; the first one begins alone."""
     engine = Engine(summarizer, Limits(), Counting(), lambda error: None, **options)
 
@@ -232,7 +243,7 @@ def test_whoever_has_an_answer_may_send_the_next_document_at_once(monkeypatch: p
     counted = []
     finish = QueuedDocument.finish
 
-    def watched(job: QueuedDocument, result) -> None:
+    def watched(job: QueuedDocument, result: Summary | Exception) -> None:
         counted.append((engine._documents, engine._tokens))
         finish(job, result)
 
@@ -263,7 +274,9 @@ def test_a_model_that_still_works_does_not_keep_the_process_from_its_end() -> No
 
 def test_what_a_user_can_mend_is_answered_as_their_mistake_and_is_no_fault() -> None:
     class Refusing:
-        def make(self, texts, ask, on_progress, on_partial):
+        def make(
+            self, texts: Sequence[Any], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
+        ) -> NoReturn:
             raise UserError("the document is too long; shorten it")
 
     faults: list[BaseException] = []

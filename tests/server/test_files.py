@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from precis.server.server_run import access_to
 from precis_text.documents import reader
 from precis_text.errors import UserError
 from tests.document_files import lines_of, pdf, word
+from tests.server.conftest import Serve
+from tests.server_of_tests import Running
 
 TEXT = "The harbour was closed on Monday. A storm had damaged two cranes."
 PDF = pdf([lines_of([TEXT])])
@@ -28,7 +32,7 @@ def form(*files: tuple[str, bytes]) -> list:
     return [("file", file) for file in files]
 
 
-def test_files_of_every_kind_become_text_in_order(service) -> None:
+def test_files_of_every_kind_become_text_in_order(service: Running) -> None:
     with service.client() as client:
         files = form(("a.pdf", PDF), ("b.docx", made_word()), ("c.eml", MAIL), ("d.txt", b"Ann sings."))
         answer = client.post("/v1/documents", files=files)
@@ -40,7 +44,7 @@ def test_files_of_every_kind_become_text_in_order(service) -> None:
     assert found[3] == {"name": "d.txt", "text": "Ann sings.", "notes": []}
 
 
-def test_files_are_summarized_and_the_answer_has_their_texts(service) -> None:
+def test_files_are_summarized_and_the_answer_has_their_texts(service: Running) -> None:
     with service.client() as client:
         answer = client.post(
             "/v1/summarize",
@@ -55,7 +59,7 @@ def test_files_are_summarized_and_the_answer_has_their_texts(service) -> None:
     assert "documents" not in alone
 
 
-def test_a_stream_of_files_begins_with_their_texts(service) -> None:
+def test_a_stream_of_files_begins_with_their_texts(service: Running) -> None:
     with service.client() as client:
         answer = client.post("/v1/summarize", files=form(("a.pdf", PDF)), data={"stream": "true"})
     events = [part.split("\ndata: ") for part in answer.text.strip().split("\n\n")]
@@ -88,7 +92,13 @@ def test_a_stream_of_files_begins_with_their_texts(service) -> None:
         ([("file", ("a.txt", b"  "))], {}, "empty_document", "a.txt: document 1 is empty"),
     ],
 )
-def test_a_wrong_form_is_refused_in_one_line(service, files, data, code: str, told: str) -> None:
+def test_a_wrong_form_is_refused_in_one_line(
+    service: Running,
+    files: list[tuple[str, tuple[str, bytes]]],
+    data: dict[str, str | list[str]],
+    code: str,
+    told: str,
+) -> None:
     with service.client() as client:
         answer = client.post("/v1/summarize", files=files, data=data)
     assert answer.status_code == 422
@@ -99,7 +109,7 @@ def test_a_wrong_form_is_refused_in_one_line(service, files, data, code: str, to
 
 
 @pytest.mark.parametrize("stream", ["true", "false"])
-def test_a_refused_document_is_named_by_its_file(serve, stream: str) -> None:
+def test_a_refused_document_is_named_by_its_file(serve: Serve, stream: str) -> None:
     good, empty, long = (
         ("a.txt", TEXT.encode()),
         ("empty.txt", b" "),
@@ -125,14 +135,14 @@ def test_a_refused_document_is_named_by_its_file(serve, stream: str) -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["multipart/form-data; boundary=x", "multipart/form-data", "text/plain"])
-def test_a_broken_form_is_refused(service, body: bytes, kind: str) -> None:
+def test_a_broken_form_is_refused(service: Running, body: bytes, kind: str) -> None:
     with service.client() as client:
         answer = client.post("/v1/documents", content=body, headers={"content-type": kind})
     assert answer.status_code == 422
     assert answer.json()["error"]["message"]
 
 
-def test_files_have_a_limit_of_their_own(serve) -> None:
+def test_files_have_a_limit_of_their_own(serve: Serve) -> None:
     limits = Limits(body=20_000, files=60_000)
     with serve(limits=limits).client() as client:
         assert client.post("/v1/documents", files=form(("a.txt", b"a " * 20_000))).status_code == 200
@@ -144,18 +154,20 @@ def test_files_have_a_limit_of_their_own(serve) -> None:
     assert {".pdf", ".docx", ".eml"} <= set(facts["file_endings"])
 
 
-def test_too_many_files_are_refused(serve) -> None:
+def test_too_many_files_are_refused(serve: Serve) -> None:
     with serve(limits=Limits(documents=2)).client() as client:
         answer = client.post("/v1/documents", files=form(*[(f"{n}.txt", b"A.") for n in range(3)]))
     assert answer.status_code == 422
     assert "2" in answer.json()["error"]["message"]
 
 
-def test_a_file_that_takes_too_long_is_refused_and_the_next_one_is_read(serve, monkeypatch) -> None:
+def test_a_file_that_takes_too_long_is_refused_and_the_next_one_is_read(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     go = threading.Event()
     read = reader.read_content
 
-    def slowly(content: bytes, **options):
+    def slowly(content: bytes, **options: Any) -> Any:
         if content == b"slow":
             go.wait(20)
         return read(content, **options)
@@ -175,7 +187,7 @@ def test_a_file_that_takes_too_long_is_refused_and_the_next_one_is_read(serve, m
 SITE = "https://example.org"
 
 
-def test_a_page_of_an_allowed_site_may_ask_and_of_another_may_not(serve) -> None:
+def test_a_page_of_an_allowed_site_may_ask_and_of_another_may_not(serve: Serve) -> None:
     one = serve(access=access_to(Address(), None, origins=[SITE]))
     asked = {
         "origin": SITE,
@@ -196,7 +208,7 @@ def test_a_page_of_an_allowed_site_may_ask_and_of_another_may_not(serve) -> None
         assert "--allow-origin" in refused.json()["error"]["message"]
 
 
-def test_without_the_option_no_other_site_may_ask(service) -> None:
+def test_without_the_option_no_other_site_may_ask(service: Running) -> None:
     with service.client() as client:
         answer = client.post("/v1/summarize", json={"text": TEXT}, headers={"origin": SITE})
         assert answer.status_code == 403
@@ -204,7 +216,7 @@ def test_without_the_option_no_other_site_may_ask(service) -> None:
         assert "access-control-allow-origin" not in client.options("/v1/summarize", headers=asked).headers
 
 
-def test_a_key_is_needed_from_an_allowed_site_too(serve, tmp_path) -> None:
+def test_a_key_is_needed_from_an_allowed_site_too(serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "keys.txt").write_text(f"ann {'s' * 40}\n")
     keys = Keys.read(tmp_path / "keys.txt")
     with serve(access=access_to(Address(), keys, origins=["*"])).client() as client:
@@ -244,7 +256,7 @@ def test_a_wrong_origin_is_refused(origin: str, told: str) -> None:
     ],
     ids=str,
 )
-def test_what_does_not_matter_for_a_summary_does_not_matter(service, more) -> None:
+def test_what_does_not_matter_for_a_summary_does_not_matter(service: Running, more: dict[str, Any]) -> None:
     body = {"model": "default", "messages": [{"role": "user", "content": TEXT}], **more}
     with service.client() as client:
         body["model"] = service.served_model.name
@@ -253,7 +265,7 @@ def test_what_does_not_matter_for_a_summary_does_not_matter(service, more) -> No
     assert answer.json()["choices"][0]["message"]["content"]
 
 
-def test_calls_of_tools_do_not_matter_for_responses(service) -> None:
+def test_calls_of_tools_do_not_matter_for_responses(service: Running) -> None:
     items = [
         {"type": "reasoning", "id": "r1", "summary": []},
         {"type": "function_call", "call_id": "1", "name": "read", "arguments": "{}"},
@@ -270,7 +282,7 @@ def test_calls_of_tools_do_not_matter_for_responses(service) -> None:
         assert client.post("/v1/responses", json=body).status_code == 200
 
 
-def test_a_user_message_without_content_is_refused(service) -> None:
+def test_a_user_message_without_content_is_refused(service: Running) -> None:
     body = {"model": service.served_model.name, "messages": [{"role": "user", "content": None}]}
     with service.client() as client:
         answer = client.post("/v1/chat/completions", json=body)

@@ -15,6 +15,7 @@ from precis.messages import silent
 from precis.server.connections import ConnectionLimits, GuardedServer, tell_supervisor
 from precis.server.listener import is_loopback, listen, url_of
 from precis_text.errors import UserError
+from tests.server.conftest import Serve, SlowModel
 
 
 def test_a_second_listener_is_told_who_has_the_port_before_it_does_anything() -> None:
@@ -36,7 +37,7 @@ def test_loopback_is_known() -> None:
     assert [is_loopback(host) for host in hosts] == [True] * 5 + [False] * 3
 
 
-def test_stopping_says_what_it_waits_for(serve, slow) -> None:
+def test_stopping_says_what_it_waits_for(serve: Serve, slow: SlowModel) -> None:
     service = serve(slow)
     with ThreadPoolExecutor(1) as pool, service.client() as client:
         waiting = pool.submit(client.post, "/v1/summarize", json={"text": "one two three"})
@@ -54,7 +55,7 @@ def test_stopping_says_what_it_waits_for(serve, slow) -> None:
 
 @pytest.mark.parametrize("abstract", [False, True])
 def test_the_supervisor_hears_that_the_server_is_ready(
-    serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstract: bool
+    serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, abstract: bool
 ) -> None:
     place = f"precis-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:

@@ -6,7 +6,7 @@ import logging
 from precis.server.logs import Bounded, JsonFormatter
 
 
-def record(event: str, **extra) -> logging.LogRecord:
+def record(event: str, **extra: object) -> logging.LogRecord:
     made = logging.makeLogRecord({"msg": event, "levelname": "INFO"})
     made.__dict__.update(extra)
     return made

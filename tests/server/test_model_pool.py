@@ -128,7 +128,8 @@ def test_a_request_chooses_a_model_by_its_name() -> None:
             def summary(**body: Any) -> httpx.Response:
                 return client.post("/v1/summarize", json={"text": TEXT, "tokens": 9, **body})
 
-            expected = [made.writer.summarize([TEXT], tokens=9)[0].text for made in (one, two)]
+            writers = [made.writer for made in (one, two) if isinstance(made.writer, Summarizer)]
+            expected = [writer.summarize([TEXT], tokens=9)[0].text for writer in writers]
             assert expected[0] != expected[1]
             answers = [summary(model="one").json(), summary(model="two").json(), summary().json()]
             texts = [answer["summaries"][0]["summary"] for answer in answers]

@@ -1,13 +1,16 @@
 """A service behind a proxy that shows it under a path."""
 
+from pathlib import Path
+
 import pytest
 
 from precis.server.client_keys import Keys
 from precis.server.listener import Address
 from precis_text.errors import UserError
+from tests.server.conftest import Serve
 
 
-def test_paths_work_with_the_prefix_and_without_it(serve) -> None:
+def test_paths_work_with_the_prefix_and_without_it(serve: Serve) -> None:
     with serve(prefix="/a/precis").client() as client:
         for path in ("/health", "/a/precis/health"):
             assert client.get(path).json() == {"status": "ok"}
@@ -20,7 +23,7 @@ def test_paths_work_with_the_prefix_and_without_it(serve) -> None:
         assert answer.status_code == 200
 
 
-def test_the_prefix_opens_nothing(serve, tmp_path) -> None:
+def test_the_prefix_opens_nothing(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "keys"
     path.write_text("ann 0123456789abcdefABCDEF0123\n")
     with serve(prefix="/p", keys=Keys.read(path)).client() as client:

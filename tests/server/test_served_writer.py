@@ -1,3 +1,5 @@
+from pathlib import Path
+
 from precis.server.engine import Ask
 from precis.server.response_body import answer
 from precis.server.schemas import OneSummary
@@ -12,7 +14,7 @@ def ask(words: int) -> Ask:
     return Ask(model="m", mode="abstract", length=make_length(words=words))
 
 
-def test_a_causal_model_and_an_endpoint_are_served_like_other_models(tmp_path):
+def test_a_causal_model_and_an_endpoint_are_served_like_other_models(tmp_path: Path) -> None:
     local = ServedModel.load(str(save_llama(tmp_path / "llama")), name="m")
     (summary,) = local.make([BOATS], ask(20), lambda *_: None, None)
     assert local.modes == ("abstract",)
@@ -30,7 +32,7 @@ def test_a_causal_model_and_an_endpoint_are_served_like_other_models(tmp_path):
     assert OneSummary.model_validate(told).sentences[0].origin == "written"
 
 
-def test_an_answer_gives_the_reason_of_a_quotation():
+def test_an_answer_gives_the_reason_of_a_quotation() -> None:
     with serving(says("Ann sold Bob 3 boats. Carl paid 700 pounds for the boats.")) as server:
         remote = ServedModel.load(f"{server.address}#tiny", name="m")
         (summary,) = remote.make([BOATS], ask(30), lambda *_: None, None)

@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ import httpx
 import pytest
 
 from precis.cli.commands import serve_command
-from precis.generation.summarizer import Summary
+from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
@@ -27,17 +28,22 @@ from precis.server.served_model import ServedModel
 from precis.server.service import Service, plain  # type: ignore[attr-defined]
 from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
+from tests.server.conftest import Serve, SlowModel
+from tests.server_of_tests import Running
 from tests.tiny_models import documents, save
 
 
-def post(service, value, path="/v1/summarize", **options):
+def post(service: Running, value: object, path: str = "/v1/summarize", **options: Any) -> httpx.Response:
     with service.client(**options) as client:
         return client.post(path, json=value)
 
 
-def test_summaries_of_a_loaded_service_equal_those_made_alone(serve, served_model) -> None:
+def test_summaries_of_a_loaded_service_equal_those_made_alone(
+    serve: Serve, served_model: ServedModel
+) -> None:
     service = serve(limits=Limits(batch=6))
     texts = [text[: random.Random(n).randint(40, len(text))] for n, text in enumerate(documents(24))]
+    assert isinstance(served_model.writer, Summarizer)
     alone = [served_model.writer.summarize([text], words=12)[0] for text in texts]
 
     def one(text: str) -> dict:
@@ -53,7 +59,7 @@ def test_summaries_of_a_loaded_service_equal_those_made_alone(serve, served_mode
     assert batches < len(texts)  # some were made together
 
 
-def test_a_list_keeps_its_order_and_says_which_has_no_summary(service) -> None:
+def test_a_list_keeps_its_order_and_says_which_has_no_summary(service: Running) -> None:
     one, two = documents(2)
     answer = post(service, {"text": [one, two], "words": 10}).json()
     assert [each["index"] for each in answer["summaries"]] == [0, 1]
@@ -61,7 +67,7 @@ def test_a_list_keeps_its_order_and_says_which_has_no_summary(service) -> None:
     assert answer["summaries"][1]["summary"] == alone["summary"]
 
 
-def test_a_stream_gives_each_sentence_and_then_the_whole(service) -> None:
+def test_a_stream_gives_each_sentence_and_then_the_whole(service: Running) -> None:
     text = documents(1)[0]
     whole = post(service, {"text": text, "words": 20, "support": True}).json()["summaries"][0]
     lines = post(service, {"text": text, "words": 20, "support": True, "stream": True}).text
@@ -73,7 +79,7 @@ def test_a_stream_gives_each_sentence_and_then_the_whole(service) -> None:
     assert json.loads(events[-2][1].removeprefix("data: ")) == whole
 
 
-def test_subtitles_that_are_sent_as_text_are_read_like_their_file(service) -> None:
+def test_subtitles_that_are_sent_as_text_are_read_like_their_file(service: Running) -> None:
     said = documents(1)[0].split(". ")
     cues = [f"{n}\n00:0{n}:00,000 --> 00:0{n}:05,000\nAnn: {each}.\n" for n, each in enumerate(said[:9])]
     sent = [
@@ -83,7 +89,7 @@ def test_subtitles_that_are_sent_as_text_are_read_like_their_file(service) -> No
     assert sent[0].json()["summaries"] == sent[1].json()["summaries"]
 
 
-def test_support_names_passages_of_the_document_as_it_was_sent(service) -> None:
+def test_support_names_passages_of_the_document_as_it_was_sent(service: Running) -> None:
     text = documents(1)[0].replace(" ", " \U0001f600", 1) + "\x1f\x1e end"
     made = post(service, {"text": text, "words": 15, "support": True}).json()["summaries"][0]
     passages = [passage for sentence in made["sentences"] for passage in sentence["support"]]
@@ -107,7 +113,9 @@ def test_support_names_passages_of_the_document_as_it_was_sent(service) -> None:
         ({"text": "a", "colour": 1}, 422, "extra_forbidden"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(service, value, status: int, code: str) -> None:
+def test_what_cannot_be_is_refused_in_words(
+    service: Running, value: dict[str, Any], status: int, code: str
+) -> None:
     started = time.monotonic()
     answer = post(service, value)
     assert time.monotonic() - started < 5
@@ -116,7 +124,7 @@ def test_what_cannot_be_is_refused_in_words(service, value, status: int, code: s
     assert len(error["message"]) > 10
 
 
-def test_an_empty_text_of_a_list_has_an_error_in_its_place(service) -> None:
+def test_an_empty_text_of_a_list_has_an_error_in_its_place(service: Running) -> None:
     text = documents(1)[0]
     answer = post(service, {"text": [text, " ", text], "words": 15})
     assert answer.status_code == 200
@@ -127,7 +135,7 @@ def test_an_empty_text_of_a_list_has_an_error_in_its_place(service) -> None:
     assert post(service, {"text": ["", ""]}).json()["error"]["code"] == "empty_document"
 
 
-def test_a_body_that_is_not_json_is_refused_with_its_place(service) -> None:
+def test_a_body_that_is_not_json_is_refused_with_its_place(service: Running) -> None:
     with service.client() as client:
         answer = client.post("/v1/summarize", content=b"{bad", headers={"content-type": "application/json"})
     said = "the body is not valid JSON: Expecting property name enclosed in double quotes at character 1"
@@ -139,7 +147,7 @@ def test_a_body_that_is_not_json_is_refused_with_its_place(service) -> None:
     "body",
     [b"", b"{", b"[" * 100_000, b'{"text": "\\ud800 is half"}', b'{"text": NaN}', b"\xff\xfe", b"1" * 5000],
 )
-def test_no_body_breaks_it(service, body: bytes) -> None:
+def test_no_body_breaks_it(service: Running, body: bytes) -> None:
     with service.client() as client:
         answer = client.post("/v1/summarize", content=body, headers={"content-type": "application/json"})
     assert answer.status_code in (400, 422)
@@ -163,7 +171,7 @@ def test_no_body_breaks_it(service, body: bytes) -> None:
     ],
 )
 def test_a_body_full_of_mistakes_is_answered_as_soon_as_one(
-    service, path: str, begin: str, mistake: str, count: int, end: str
+    service: Running, path: str, begin: str, mistake: str, count: int, end: str
 ) -> None:
     mistakes = mistake * count if "%" not in mistake else "".join(mistake % number for number in range(count))
     with service.client() as client:
@@ -176,14 +184,14 @@ def test_a_body_full_of_mistakes_is_answered_as_soon_as_one(
     assert time.monotonic() - started < 15  # minutes, where all are listed
 
 
-def test_a_body_that_is_not_called_json_gets_that_said(service) -> None:
+def test_a_body_that_is_not_called_json_gets_that_said(service: Running) -> None:
     with service.client() as client:
         answer = client.post("/v1/summarize", content=b'{"text": "a"}')
     assert answer.status_code == 422
     assert "Content-Type: application/json" in answer.json()["error"]["message"]
 
 
-def test_100_mb_are_refused_before_they_are_sent(service) -> None:
+def test_100_mb_are_refused_before_they_are_sent(service: Running) -> None:
     host, port = httpx.URL(service.url).host, httpx.URL(service.url).port
     quickest = 9.0
     for _ in range(5):  # other work on the machine may take one turn
@@ -199,8 +207,8 @@ def test_100_mb_are_refused_before_they_are_sent(service) -> None:
     assert quickest < 0.1
 
 
-def test_a_body_without_a_length_is_stopped_at_the_limit(service) -> None:
-    def parts():
+def test_a_body_without_a_length_is_stopped_at_the_limit(service: Running) -> None:
+    def parts() -> Iterator[bytes]:
         for _ in range(200):
             yield b" " * 65_536
 
@@ -209,7 +217,7 @@ def test_a_body_without_a_length_is_stopped_at_the_limit(service) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "body_too_large")
 
 
-def test_a_full_queue_says_when_to_come_again(serve, slow) -> None:
+def test_a_full_queue_says_when_to_come_again(serve: Serve, slow: SlowModel) -> None:
     text = "word " * 60
     (tokens,) = slow.counter().count([text])
     service = serve(slow, limits=Limits(queue=tokens, tokens=tokens))
@@ -226,7 +234,7 @@ def test_a_full_queue_says_when_to_come_again(serve, slow) -> None:
     assert post(service, {"text": text}).status_code == 200  # there is room again
 
 
-def test_work_for_a_client_that_left_is_given_up(serve, slow) -> None:
+def test_work_for_a_client_that_left_is_given_up(serve: Serve, slow: SlowModel) -> None:
     service = serve(slow)
     with pytest.raises(httpx.ReadTimeout), service.client() as client:
         client.post("/v1/summarize", json={"text": "one two three"}, timeout=0.5)
@@ -239,7 +247,7 @@ def test_work_for_a_client_that_left_is_given_up(serve, slow) -> None:
     assert "precis_queue_tokens 0.0" in text
 
 
-def test_a_stream_whose_client_left_gives_its_place_to_others(serve, slow) -> None:
+def test_a_stream_whose_client_left_gives_its_place_to_others(serve: Serve, slow: SlowModel) -> None:
     service = serve(slow)
     value = {"text": "one two three", "stream": True}
     with service.client() as client, client.stream("POST", "/v1/summarize", json=value) as answer:
@@ -253,14 +261,14 @@ def test_a_stream_whose_client_left_gives_its_place_to_others(serve, slow) -> No
     assert "precis_queue_tokens 0.0" in text
 
 
-def test_too_late_is_said_in_time(serve, slow) -> None:
+def test_too_late_is_said_in_time(serve: Serve, slow: SlowModel) -> None:
     service = serve(slow, limits=Limits(seconds=0.3))
     answer = post(service, {"text": "one two three"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "too_late")
     assert "retry-after" in answer.headers
 
 
-def test_stopping_finishes_what_was_begun(serve, slow) -> None:
+def test_stopping_finishes_what_was_begun(serve: Serve, slow: SlowModel) -> None:
     service = serve(slow)
     with ThreadPoolExecutor(3) as pool:
         waiting = [pool.submit(post, service, {"text": text}) for text in documents(3)]
@@ -277,7 +285,7 @@ def _ours(caplog: pytest.LogCaptureFixture) -> list[dict]:
     return [vars(record) for record in caplog.records if record.name == "precis.server"]
 
 
-def test_logs_hold_no_text(service, caplog: pytest.LogCaptureFixture) -> None:
+def test_logs_hold_no_text(service: Running, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         post(service, {"text": "Zanzibar secret. " * 5, "words": 3})
         post(service, {"text": ["Zanzibar"], "words": "Zanzibar"})
@@ -291,7 +299,7 @@ def test_logs_hold_no_text(service, caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_log_line_of_a_refusal_has_its_status_and_code(
-    service, serve, caplog: pytest.LogCaptureFixture
+    service: Running, serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     small = serve(limits=Limits(tokens=300, queue=300))
     with caplog.at_level(logging.INFO, "precis.server"):
@@ -311,14 +319,14 @@ def test_the_log_line_of_a_refusal_has_its_status_and_code(
     ]  # fmt: skip
 
 
-def test_a_page_of_another_site_cannot_use_a_service_without_keys(service) -> None:
+def test_a_page_of_another_site_cannot_use_a_service_without_keys(service: Running) -> None:
     value = {"text": "one two three"}
     assert post(service, value, headers={"Host": "evil.example"}).status_code == 403
     assert post(service, value, headers={"Origin": "https://evil.example"}).status_code == 403
     assert post(service, value, headers={"Origin": service.url}).status_code == 200
 
 
-def test_every_path_of_the_interface_answers(service) -> None:
+def test_every_path_of_the_interface_answers(service: Running) -> None:
     with service.client() as client:
         assert client.get("/health").json() == {"status": "ok"}
         assert client.get("/ready").json() == {"status": "ready"}
@@ -338,8 +346,11 @@ def test_every_path_of_the_interface_answers(service) -> None:
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
-def test_a_request_asks_for_beams_within_the_bound_of_the_server(serve, served_model) -> None:
+def test_a_request_asks_for_beams_within_the_bound_of_the_server(
+    serve: Serve, served_model: ServedModel
+) -> None:
     service, (text, *_) = serve(limits=Limits(beams=3)), documents(1)
+    assert isinstance(served_model.writer, Summarizer)
     assert served_model.writer.settings.beams == 1
     settings = replace(served_model.writer.settings, beams=3)
     (wide,) = served_model.writer.summarize([text], words=12, settings=settings)

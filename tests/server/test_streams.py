@@ -2,14 +2,19 @@
 
 import json
 import threading
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from openai import OpenAI
 
 from precis.generation.summarizer import Summary
+from precis.messages import OnPartial, OnProgress
+from precis.server.engine import Ask
 from precis.server.limits import Limits
-from tests.server_of_tests import ByWords
+from tests.server.conftest import Serve
+from tests.server_of_tests import ByWords, Running
 
 WRITTEN = ["Ann sings in Rome.", "Bob pays 3 coins.", "It rains."]
 TEXT = "Ann sings in the hall. Bob pays 3 coins to her. It rains all day, and the hall stays cold."
@@ -26,10 +31,12 @@ class Writer:
     modes: tuple = ("abstract",)
     languages: tuple[str, ...] = ()
 
-    def counter(self):
+    def counter(self) -> ByWords:
         return ByWords()
 
-    def make(self, texts, ask, on_progress, on_partial):
+    def make(
+        self, texts: Sequence[str], ask: Ask, on_progress: OnProgress, on_partial: OnPartial
+    ) -> list[Summary]:
         for count in range(1, len(self.told)):
             for place in range(len(texts)):
                 on_partial(place, " ".join(self.told[:count]))
@@ -39,7 +46,7 @@ class Writer:
         return [Summary(text=text, document_tokens=9, tokens_read=9, summary_tokens=9) for _ in texts]
 
 
-def events_of(lines):
+def events_of(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """(name, value) of each event, as it comes."""
     name = ""
     for line in lines:
@@ -50,7 +57,7 @@ def events_of(lines):
 
 
 @pytest.mark.parametrize("support", [False, True])
-def test_a_sentence_is_sent_before_the_next_one_is_written(serve, support: bool) -> None:
+def test_a_sentence_is_sent_before_the_next_one_is_written(serve: Serve, support: bool) -> None:
     writer = Writer()
     service = serve(writer)
     value = {"text": TEXT, "stream": True, "support": support}
@@ -77,7 +84,7 @@ def _without(value: dict, name: str) -> dict:
     return {key: each for key, each in value.items() if key != name}
 
 
-def test_sentences_of_a_list_come_in_its_order(serve) -> None:
+def test_sentences_of_a_list_come_in_its_order(serve: Serve) -> None:
     writer = Writer()
     writer.go.release(9)
     with serve(writer).client() as client:
@@ -87,7 +94,7 @@ def test_sentences_of_a_list_come_in_its_order(serve) -> None:
     assert told == [(index, text) for index in (0, 1) for text in WRITTEN]
 
 
-def test_openai_clients_get_a_delta_before_the_next_sentence_is_written(serve) -> None:
+def test_openai_clients_get_a_delta_before_the_next_sentence_is_written(serve: Serve) -> None:
     writer = Writer()
     service = serve(writer)
     with OpenAI(base_url=f"{service.url}/v1", api_key="none", max_retries=0) as client:
@@ -106,7 +113,7 @@ def test_openai_clients_get_a_delta_before_the_next_sentence_is_written(serve) -
     assert "".join(deltas) == "".join(written) == " ".join(WRITTEN)
 
 
-def test_a_stream_that_is_late_says_so(serve) -> None:
+def test_a_stream_that_is_late_says_so(serve: Serve) -> None:
     service = serve(writer := Writer(patience=1), limits=Limits(seconds=0.5))
     with service.client() as client:
         text = client.post("/v1/summarize", json={"text": TEXT, "stream": True}).text
@@ -116,7 +123,7 @@ def test_a_stream_that_is_late_says_so(serve) -> None:
     assert events[2][1]["error"]["code"] == "too_late"
 
 
-def test_the_example_of_a_stream_counts_the_summaries_that_it_has(service) -> None:
+def test_the_example_of_a_stream_counts_the_summaries_that_it_has(service: Running) -> None:
     with service.client() as client:
         schema = client.get("/openapi.json").json()
     shown = schema["paths"]["/v1/summarize"]["post"]["responses"]["200"]["content"]["text/event-stream"]

@@ -1,10 +1,13 @@
 """Tokens are counted as the model has them, in every script, without the model."""
 
 import threading
+from collections.abc import Sequence
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 from tokenizers import Tokenizer, models, normalizers
+from transformers import PreTrainedTokenizerBase
 
 from precis.server.limits import ApiError, Limits
 from precis.server.token_counter import ByBytes, ByTokenizer, counter_of
@@ -23,7 +26,7 @@ SCRIPTS = {
 
 
 @pytest.fixture(scope="module")
-def default_tokenizer():
+def default_tokenizer() -> PreTrainedTokenizerBase:
     from precis.generation.model_loader import load_model
     from precis.generation.model_location import default_model
 
@@ -31,7 +34,9 @@ def default_tokenizer():
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_counts_are_those_of_the_model_and_the_lower_bound_holds(default_tokenizer, script: str) -> None:
+def test_counts_are_those_of_the_model_and_the_lower_bound_holds(
+    default_tokenizer: PreTrainedTokenizerBase, script: str
+) -> None:
     text = SCRIPTS[script] * 20
     counter = counter_of(default_tokenizer)
     whole = len(default_tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -39,7 +44,9 @@ def test_counts_are_those_of_the_model_and_the_lower_bound_holds(default_tokeniz
     assert 0 < counter.at_least(text) <= whole
 
 
-def test_russian_is_refused_where_its_tokens_exceed_the_limit(default_tokenizer) -> None:
+def test_russian_is_refused_where_its_tokens_exceed_the_limit(
+    default_tokenizer: PreTrainedTokenizerBase,
+) -> None:
     counter, text = counter_of(default_tokenizer), SCRIPTS["Russian"] * 20  # one token a byte
     counts = counter.count([text])
     limits = Limits(tokens=counts[0] - 1, queue=100_000)
@@ -50,7 +57,7 @@ def test_russian_is_refused_where_its_tokens_exceed_the_limit(default_tokenizer)
 
 def test_a_document_of_too_many_words_is_refused_without_counting() -> None:
     class Never(ByBytes):
-        def count(self, texts):
+        def count(self, texts: Sequence[str]) -> NoReturn:
             raise AssertionError
 
     with pytest.raises(ApiError, match="document 1 has at least 200 tokens"):

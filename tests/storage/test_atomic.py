@@ -83,7 +83,9 @@ def test_a_folder_is_sealed_and_a_file_is_replaced_whole(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("fails", ["the next writer", "nothing"])
-def test_a_kill_between_the_two_renames_loses_neither_folder(tmp_path: Path, monkeypatch, fails: str) -> None:
+def test_a_kill_between_the_two_renames_loses_neither_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
     folder = tmp_path / "made"
     write_folder(folder, lambda place: (place / "a").write_text("old"))
     real, renames = Path.rename, []
@@ -115,7 +117,9 @@ def test_a_kill_between_the_two_renames_loses_neither_folder(tmp_path: Path, mon
     assert [path.name for path in tmp_path.iterdir() if atomic.is_temporary(path.name)] == []
 
 
-def test_an_interruption_between_the_two_renames_puts_a_folder_back(tmp_path: Path, monkeypatch) -> None:
+def test_an_interruption_between_the_two_renames_puts_a_folder_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "made"
     write_folder(folder, lambda place: (place / "a").write_text("old"))
     real, renames = Path.rename, []

@@ -115,7 +115,7 @@ def test_usual_sizes_of_a_large_model_pass() -> None:
 
 
 def test_paths_of_the_machine_that_wrote_a_tokenizer_are_overruled(tmp_path: Path) -> None:
-    values = {"special_tokens_map_file": "/home/a/map.json", "vocab_file": "../x"}
+    values: dict[str, str | None] = {"special_tokens_map_file": "/home/a/map.json", "vocab_file": "../x"}
     values |= {"spm_file": "a.model", "tokenizer_file": None}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(values))
     assert check_tokenizer_settings(tmp_path) == {"special_tokens_map_file": None, "vocab_file": None}

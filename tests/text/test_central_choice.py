@@ -9,12 +9,12 @@ Am Morgen war es kalt und die Leute warteten. Die Fähre auf dem See fährt bald
 Der Strom für die Fähre kommt aus dem Wasser. Im Hafen gibt es einen Kiosk. Der Diesel war teuer."""
 
 
-def scores(document):
+def scores(document: str) -> dict[str, float]:
     units = extraction_units(document)
     return {unit.text: score for unit, score in zip(units, central_scores(units), strict=True)}
 
 
-def test_a_heading_has_no_worth_and_the_title_and_the_shared_words_raise_it():
+def test_a_heading_has_no_worth_and_the_title_and_the_shared_words_raise_it() -> None:
     found = scores(GERMAN)
     assert found["Die Fähre auf dem See"] == 0
     assert found["Der Strom für die Fähre kommt aus dem Wasser."] > found["Im Hafen gibt es einen Kiosk."]
@@ -23,7 +23,7 @@ def test_a_heading_has_no_worth_and_the_title_and_the_shared_words_raise_it():
     assert found[sentence] > plain[sentence]
 
 
-def test_of_equal_sentences_the_first_is_worth_most():
+def test_of_equal_sentences_the_first_is_worth_most() -> None:
     words = ["rot", "grün", "blau", "gelb"]
     found = [*scores(" ".join(f"Ein {word}es Haus steht." for word in words)).values()]
     assert found == sorted(found, reverse=True)

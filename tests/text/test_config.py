@@ -31,25 +31,25 @@ class Outer(Settings):
 
 
 @pytest.mark.parametrize("value", [Outer(), Outer(choice=Large(label="y"), lengths=(), name="n")])
-def test_json_round_trip(value):
+def test_json_round_trip(value: Outer) -> None:
     assert Outer.from_dict(json.loads(json.dumps(value.to_dict()))) == value
 
 
-def test_a_choice_keeps_its_type_under_type():
+def test_a_choice_keeps_its_type_under_type() -> None:
     assert Outer(choice=Large()).to_dict()["choice"] == {"type": "Large", "size": 9, "label": "x"}
 
 
-def test_unknown_keys_are_refused_with_the_nearest():
+def test_unknown_keys_are_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match=r"does not have a setting 'lenghts'; did you mean 'lengths'\?"):
         Outer.from_dict({"lenghts": [1]})
 
 
-def test_unknown_choices_are_refused_with_what_is_known():
+def test_unknown_choices_are_refused_with_what_is_known() -> None:
     with pytest.raises(UserError, match=r"unknown type 'Huge'; known: Large, Small"):
         Outer.from_dict({"choice": {"type": "Huge"}})
 
 
-def test_lists_of_lists_come_back_as_tuples():
+def test_lists_of_lists_come_back_as_tuples() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Shape(Settings):
         changes: tuple[tuple[str, float], ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from precis_text.exchanges import (
 from precis_text.units import TextUnit
 
 
-def said(text: str, speaker: str = "Ann", **more) -> TextUnit:
+def said(text: str, speaker: str = "Ann", **more: Any) -> TextUnit:
     shown = f"{speaker}: {text}" if speaker else text
     return TextUnit(**{"text": shown, "start": 0, "stop": len(shown), "speaker": speaker, **more})
 

@@ -102,7 +102,9 @@ def test_no_text_is_above_its_cap(text: str, count: int, ended: bool) -> None:
     assert len(split_sentences(trim(text, Sentences(count=count), ended=ended).text)) <= count
 
 
-def window(settings: GenerationSettings, ratio: float = 1.5, document: int = 4000, **asked: int):
+def window(
+    settings: GenerationSettings, ratio: float = 1.5, document: int = 4000, **asked: int
+) -> GenerationSettings:
     return decoding_window(settings, make_length(**asked), ratio=ratio, document=document)  # type: ignore[arg-type]
 
 

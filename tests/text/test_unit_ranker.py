@@ -1,6 +1,7 @@
 """Claims of the unit ranker: its trees, its features, and what it refuses."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def one_leaf(value: float) -> Lists:
     return {"feature": [-1], "threshold": [value], "yes": [0], "no": [0], "roots": [0]}
 
 
-def test_trees_sum_the_leaves_that_comparisons_lead_to():
+def test_trees_sum_the_leaves_that_comparisons_lead_to() -> None:
     two = {
         "feature": [0, -1, 1, -1, -1, -1],
         "threshold": [0.0, 10.0, 5.0, 20.0, 30.0, 0.25],
@@ -73,12 +74,12 @@ def test_trees_sum_the_leaves_that_comparisons_lead_to():
         {"yes": [1, 2, 2]},
     ],
 )
-def test_what_is_no_forest_is_refused(wrong):
+def test_what_is_no_forest_is_refused(wrong: dict[str, list[float]]) -> None:
     with pytest.raises(ValueError, match=r"its|a tree"):
         Trees.from_dict({**STUMP, **wrong}, columns=2)
 
 
-def test_a_ranker_orders_units_by_worth_and_knows_the_length_that_is_asked_for(tmp_path):
+def test_a_ranker_orders_units_by_worth_and_knows_the_length_that_is_asked_for(tmp_path: Path) -> None:
     by_length = {
         **STUMP,
         "feature": [column("log_asked"), -1, -1],
@@ -128,14 +129,14 @@ def test_a_ranker_orders_units_by_worth_and_knows_the_length_that_is_asked_for(t
         json.dumps(ranker_values({**STUMP, "yes": [1e30, 0, 0]}, STUMP)),
     ],
 )
-def test_an_invalid_file_is_one_line(text, tmp_path):
+def test_an_invalid_file_is_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / RANKER_FILE).write_text(text)
     with pytest.raises(UserError, match=r"ranker\.json") as caught:
         UnitRanker.load(tmp_path)
     assert "\n" not in str(caught.value)
 
 
-def test_features_say_place_form_and_words():
+def test_features_say_place_form_and_words() -> None:
     units = extraction_units(TEXT)
     found = ranking_features(units)
     assert found.shape == (len(units), len(FEATURES))
@@ -155,7 +156,7 @@ def test_features_say_place_form_and_words():
     assert mill[column("like_before")] > by_text["It was built by two brothers."][column("like_before")]
 
 
-def test_the_requested_length_is_two_columns():
+def test_the_requested_length_is_two_columns() -> None:
     found = ranking_features(extraction_units(TEXT))
     asked = with_length(found, 20)
     words = float(np.expm1(found[0, column("log_words")]))
@@ -164,11 +165,13 @@ def test_the_requested_length_is_two_columns():
     assert asked[:, column("asked_share")].tolist() == pytest.approx([20 / words] * len(found))
 
 
-def test_a_document_without_units_has_no_features():
+def test_a_document_without_units_has_no_features() -> None:
     assert ranking_features([]).shape == (0, len(FEATURES))
 
 
-def test_a_unit_s_features_do_not_grow_with_a_document_beyond_the_window(monkeypatch):
+def test_a_unit_s_features_do_not_grow_with_a_document_beyond_the_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Units are compared within windows, so that the comparison of the first ones ignores those after the window."""
     monkeypatch.setattr("precis_text.ranking_features.WINDOW", 4)
     units = extraction_units(TEXT)

@@ -158,7 +158,9 @@ def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
         assert axes.get_title()
         assert axes.get_xlabel() == "optimizer step"
         assert axes.get_ylabel()
-        assert "kept: step 2" in [text.get_text() for text in axes.get_legend().get_texts()]
+        legend = axes.get_legend()
+        assert legend is not None
+        assert "kept: step 2" in [text.get_text() for text in legend.get_texts()]
 
 
 def test_the_parts_of_an_extractors_loss_are_no_scores_and_one_step_has_a_point_and_a_whole_place(

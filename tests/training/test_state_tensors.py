@@ -2,6 +2,9 @@
 to.
 """
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -30,7 +33,7 @@ def _trained(*, steps: int = 3) -> tuple[nn.Module, torch.optim.Optimizer]:
     return model, optimizer
 
 
-def test_a_tied_weight_is_kept_once_under_its_first_name_and_stays_tied(tmp_path) -> None:
+def test_a_tied_weight_is_kept_once_under_its_first_name_and_stays_tied(tmp_path: Path) -> None:
     model, _ = _trained()
     tensors = model_tensors(model)
     assert "embedding.weight" in tensors
@@ -90,7 +93,9 @@ def test_an_optimizer_that_has_not_stepped_yet_is_restored_as_such() -> None:
         (lambda: nn.Linear(2, 2), "it lacks 'bias'"),
     ],
 )
-def test_the_state_of_another_model_is_refused_and_changes_nothing(other, message: str) -> None:
+def test_the_state_of_another_model_is_refused_and_changes_nothing(
+    other: Callable[[], nn.Module], message: str
+) -> None:
     model, _ = _trained()
     target = other()
     before = tiny.weights(target)

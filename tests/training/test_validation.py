@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from precis.objectives.losses import Loss
 from precis.training import mean_loss
 from precis.training.validation import evaluating
 from precis_text.errors import UserError
@@ -53,7 +54,7 @@ def test_batches_are_moved_to_the_model_s_device() -> None:
 
     seen: list[torch.device] = []
 
-    def look(_model: nn.Module, batch: tiny.Rows):
+    def look(_model: nn.Module, batch: tiny.Rows) -> Loss:
         seen.append(batch.inputs.device)
         return tiny.objective(tiny.TinyModel(), tiny.rows(range(2)))
 

@@ -1,5 +1,8 @@
 """Random bases with three layers a stack, and prefixes that matter: their entries are as large as real keys."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from transformers import (
     BartConfig,
@@ -96,13 +99,13 @@ def attach_loud(model: PreTrainedModel, tuning: Tuning, *, seed: int = 1) -> Att
     return attachment
 
 
-def logits(model: PreTrainedModel, batch, **more):
+def logits(model: PreTrainedModel, batch: Sequence[torch.Tensor], **more: Any) -> torch.Tensor:
     """Logits of a batch as `conformance.random_batch` gives it."""
     ids, mask, labels = batch
     with torch.no_grad():
         return model(input_ids=ids, attention_mask=mask, labels=labels.clamp(min=5), **more).logits
 
 
-def plain(**options) -> Tuning:
+def plain(**options: Any) -> Tuning:
     """Prefix tuning as it is."""
     return Tuning(prefix=Prefix(length=LENGTH, **options))

@@ -1,11 +1,13 @@
 """Adapters on disk: bit-identical back, small, and refused where they do not belong."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel
 
 from precis.storage.model_files import find_adapter
 from precis.storage.seal import SEAL
@@ -21,7 +23,7 @@ SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=
 REPARAMETRIZED = Reparametrized(width=16)
 
 
-def saved(folder, *, kind="bart", seed=1, prefix=None):
+def saved(folder: Path, *, kind: str = "bart", seed: int = 1, prefix: Prefix | None = None) -> torch.Tensor:
     """An adapter on disk and the logits that its model gave."""
     model = base(kind)
     attachment = attach_loud(model, method("hierblock", prefix or Prefix(length=6), SEGMENTS), seed=seed)
@@ -32,14 +34,14 @@ def saved(folder, *, kind="bart", seed=1, prefix=None):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("prefix", [Prefix(length=6), Prefix(length=6, keys=REPARAMETRIZED)])
-def test_saving_and_loading_leaves_logits_bit_identical(tmp_path, kind, prefix):
+def test_saving_and_loading_leaves_logits_bit_identical(tmp_path: Path, kind: str, prefix: Prefix) -> None:
     expected = saved(tmp_path, kind=kind, prefix=prefix)
     model = base(kind)
     load_adapter(model, tmp_path)
     assert torch.equal(logits(model, random_batch(model)), expected)
 
 
-def test_what_is_saved_is_keys_and_values_and_nothing_of_the_base(tmp_path):
+def test_what_is_saved_is_keys_and_values_and_nothing_of_the_base(tmp_path: Path) -> None:
     saved(
         tmp_path, prefix=Prefix(length=6, keys=REPARAMETRIZED, sites=("encoder",), layers=LowLayers(count=2))
     )
@@ -50,7 +52,7 @@ def test_what_is_saved_is_keys_and_values_and_nothing_of_the_base(tmp_path):
     assert find_adapter(tmp_path) == tmp_path
 
 
-def test_a_loaded_adapter_can_be_saved_again(tmp_path):
+def test_a_loaded_adapter_can_be_saved_again(tmp_path: Path) -> None:
     expected = saved(tmp_path / "first", prefix=Prefix(length=6, keys=REPARAMETRIZED))
     load_adapter(base(), tmp_path / "first").save(tmp_path / "second")
     model = base()
@@ -58,7 +60,7 @@ def test_a_loaded_adapter_can_be_saved_again(tmp_path):
     assert torch.equal(logits(model, random_batch(model)), expected)
 
 
-def test_adapters_are_swapped_on_one_base(tmp_path):
+def test_adapters_are_swapped_on_one_base(tmp_path: Path) -> None:
     first, second = saved(tmp_path / "a", seed=1), saved(tmp_path / "b", seed=2)
     model = base()
     batch = random_batch(model)
@@ -73,7 +75,7 @@ def test_adapters_are_swapped_on_one_base(tmp_path):
     assert torch.equal(logits(model, batch), before)
 
 
-def test_a_swap_that_is_refused_leaves_the_old_one_attached(tmp_path):
+def test_a_swap_that_is_refused_leaves_the_old_one_attached(tmp_path: Path) -> None:
     saved(tmp_path, kind="mbart")
     model = base()
     batch = random_batch(model)
@@ -84,7 +86,7 @@ def test_a_swap_that_is_refused_leaves_the_old_one_attached(tmp_path):
     assert torch.equal(logits(model, batch), expected)
 
 
-def test_a_swap_for_an_adapter_with_wrong_tensors_leaves_the_old_one_attached(tmp_path):
+def test_a_swap_for_an_adapter_with_wrong_tensors_leaves_the_old_one_attached(tmp_path: Path) -> None:
     saved(tmp_path)
     tensors = load_file(tmp_path / TENSORS)
     del tensors["decoder.0.keys"]
@@ -106,14 +108,16 @@ def test_a_swap_for_an_adapter_with_wrong_tensors_leaves_the_old_one_attached(tm
         (lambda: base(seed=9), r"weights \(digest\) [0-9a-f]{12} against [0-9a-f]{12}"),
     ],
 )
-def test_another_base_is_refused_in_one_line_that_names_both(tmp_path, other, words):
+def test_another_base_is_refused_in_one_line_that_names_both(
+    tmp_path: Path, other: Callable[[], PreTrainedModel], words: str
+) -> None:
     saved(tmp_path)
     with pytest.raises(UserError, match=words) as raised:
         load_adapter(other(), tmp_path)
     assert "\n" not in str(raised.value)
 
 
-def test_tensors_of_another_shape_are_refused(tmp_path):
+def test_tensors_of_another_shape_are_refused(tmp_path: Path) -> None:
     saved(tmp_path)
     tensors = load_file(tmp_path / TENSORS)
     tensors["cross.1.values"] = tensors["cross.1.values"][:, :3].clone()
@@ -124,7 +128,7 @@ def test_tensors_of_another_shape_are_refused(tmp_path):
         load_adapter(base(), tmp_path)
 
 
-def test_a_missing_tensor_is_named(tmp_path):
+def test_a_missing_tensor_is_named(tmp_path: Path) -> None:
     saved(tmp_path)
     tensors = load_file(tmp_path / TENSORS)
     del tensors["decoder.0.keys"]
@@ -133,7 +137,7 @@ def test_a_missing_tensor_is_named(tmp_path):
         load_adapter(base(), tmp_path)
 
 
-def test_a_tensor_that_nothing_takes_is_named(tmp_path):
+def test_a_tensor_that_nothing_takes_is_named(tmp_path: Path) -> None:
     saved(tmp_path)
     tensors = load_file(tmp_path / TENSORS)
     tensors["decoder.7.keys"] = tensors["decoder.0.keys"].clone()
@@ -142,17 +146,17 @@ def test_a_tensor_that_nothing_takes_is_named(tmp_path):
         load_adapter(base(), tmp_path)
 
 
-def test_the_same_base_in_bfloat16_is_the_same_base(tmp_path):
+def test_the_same_base_in_bfloat16_is_the_same_base(tmp_path: Path) -> None:
     saved(tmp_path)
     load_adapter(base().to(torch.bfloat16), tmp_path)
 
 
-def rounded_base():
+def rounded_base() -> PreTrainedModel:
     """The base in float16, with weights that it rounds otherwise than bfloat16 does."""
     return base().to(torch.float16)
 
 
-def test_in_float16_the_record_from_before_the_cast_is_what_counts(tmp_path):
+def test_in_float16_the_record_from_before_the_cast_is_what_counts(tmp_path: Path) -> None:
     saved(tmp_path / "first")
     exact = record_of(base())
     attachment = load_adapter(rounded_base(), tmp_path / "first", base=exact)
@@ -163,7 +167,7 @@ def test_in_float16_the_record_from_before_the_cast_is_what_counts(tmp_path):
         load_adapter(rounded_base(), tmp_path / "first", base=record_of(base(seed=9)))
 
 
-def test_float16_alone_cannot_be_checked_and_says_so(tmp_path):
+def test_float16_alone_cannot_be_checked_and_says_so(tmp_path: Path) -> None:
     saved(tmp_path)
     with pytest.raises(
         UserError, match="float16 weights cannot be checked, so load the base in float32 or bfloat16"
@@ -175,7 +179,7 @@ def test_float16_alone_cannot_be_checked_and_says_so(tmp_path):
         load_adapter(rounded_base(), tmp_path / "t5")
 
 
-def test_a_folder_without_an_adapter_and_a_damaged_one_are_refused(tmp_path):
+def test_a_folder_without_an_adapter_and_a_damaged_one_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match="no adapter here; give a run folder of `precis tune`, or its adapter/"
     ):
@@ -199,7 +203,7 @@ def test_a_folder_without_an_adapter_and_a_damaged_one_are_refused(tmp_path):
         read_adapter(tmp_path)
 
 
-def test_sparse_attention_without_a_prefix_is_an_adapter_too(tmp_path):
+def test_sparse_attention_without_a_prefix_is_an_adapter_too(tmp_path: Path) -> None:
     model = base()
     batch = random_batch(model)
     attach(model, method("truncsa", NoPrefix(), MethodSettings(mass=0.5))).save(tmp_path)
@@ -209,7 +213,7 @@ def test_sparse_attention_without_a_prefix_is_an_adapter_too(tmp_path):
     assert torch.equal(logits(model, batch), expected)
 
 
-def test_a_saved_adapter_is_sealed_and_a_foreign_folder_is_refused(tmp_path):
+def test_a_saved_adapter_is_sealed_and_a_foreign_folder_is_refused(tmp_path: Path) -> None:
     attachment = attach_loud(base(), method("hierblock", Prefix(length=6), SEGMENTS), seed=1)
     attachment.save(tmp_path / "a")
     attachment.save(tmp_path / "a")  # its own folder again

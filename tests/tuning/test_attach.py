@@ -21,7 +21,7 @@ from tests.tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, bas
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_prefixes_reach_all_three_sites_of_every_layer(kind):
+def test_prefixes_reach_all_three_sites_of_every_layer(kind: str) -> None:
     model = base(kind)
     batch = random_batch(model)
     attachment = attach_loud(model, plain())
@@ -37,10 +37,12 @@ def test_prefixes_reach_all_three_sites_of_every_layer(kind):
         assert float(weights[..., :LENGTH].min()) > 0.0
 
 
-def test_prefixes_reach_stacks_that_have_a_configuration_of_their_own(monkeypatch):
+def test_prefixes_reach_stacks_that_have_a_configuration_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """T5's; transformers 5.17 passes over them, since theirs is of the model's own class: the prefix did nothing."""
 
-    def as_in_5_17(model, name):
+    def as_in_5_17(model: PreTrainedModel, name: str) -> None:
         model.config._attn_implementation_internal = name
 
     monkeypatch.setattr(PreTrainedModel, "set_attn_implementation", as_in_5_17)
@@ -52,7 +54,7 @@ def test_prefixes_reach_stacks_that_have_a_configuration_of_their_own(monkeypatc
 
 
 @pytest.mark.parametrize("site", ALL_SITES)
-def test_a_site_that_is_left_out_has_no_columns(site):
+def test_a_site_that_is_left_out_has_no_columns(site: str) -> None:
     model = base()
     attachment = attach_loud(model, plain(sites=(site,)))
     with attachment.attention() as matrices:
@@ -62,7 +64,7 @@ def test_a_site_that_is_left_out_has_no_columns(site):
         assert weights.shape[-1] == keys + LENGTH * (where.value == site)
 
 
-def test_eq1_the_first_layer_computes_what_the_equation_says():
+def test_eq1_the_first_layer_computes_what_the_equation_says() -> None:
     model = base()
     ids, _, _ = random_batch(model)
     attachment = attach_loud(model, plain())
@@ -72,13 +74,16 @@ def test_eq1_the_first_layer_computes_what_the_equation_says():
     with torch.no_grad():
         model.get_encoder()(input_ids=ids)
 
-        def heads(x):
+        def heads(x: torch.Tensor) -> torch.Tensor:
             return x.unflatten(-1, (2, -1)).transpose(1, 2)
 
         q, k, v = (
             heads(linear(seen["states"])) for linear in (attention.q_proj, attention.k_proj, attention.v_proj)
         )
-        keys, values = attachment.prefixes.table(Site.ENCODER).table[0]
+        columns = attachment.prefixes.table(Site.ENCODER)
+        assert columns is not None
+        assert columns.table is not None
+        keys, values = columns.table[0]
         k, v = (torch.cat([p.expand(3, -1, -1, -1), x], 2) for p, x in ((keys, k), (values, v)))
         mixed = torch.softmax(q @ k.transpose(-1, -2) * attention.scaling, -1) @ v
         expected = attention.out_proj(mixed.transpose(1, 2).flatten(-2))
@@ -86,7 +91,7 @@ def test_eq1_the_first_layer_computes_what_the_equation_says():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_detaching_restores_the_base_exactly(kind):
+def test_detaching_restores_the_base_exactly(kind: str) -> None:
     model = base(kind)
     model.get_input_embeddings().weight.requires_grad_(False)  # a base that is frozen in part
     batch = random_batch(model)
@@ -110,7 +115,7 @@ def test_detaching_restores_the_base_exactly(kind):
         assert not module._forward_hooks
 
 
-def test_attaching_again_gives_the_same_logits_as_before():
+def test_attaching_again_gives_the_same_logits_as_before() -> None:
     model = base()
     batch = random_batch(model)
     first = attach_loud(model, plain(), seed=4)
@@ -121,7 +126,7 @@ def test_attaching_again_gives_the_same_logits_as_before():
     assert torch.equal(logits(model, batch), expected)
 
 
-def test_a_layer_without_a_prefix_is_the_bases_own():
+def test_a_layer_without_a_prefix_is_the_bases_own() -> None:
     model = base()
     attachment = attach_loud(model, plain(layers=TopLayers(count=1)))
     with attachment.attention() as matrices:
@@ -131,7 +136,7 @@ def test_a_layer_without_a_prefix_is_the_bases_own():
 
 
 @pytest.mark.parametrize("kind", ["bart", "zcodepp"])
-def test_sparse_attention_without_a_prefix_fine_tunes_the_whole_model(kind):
+def test_sparse_attention_without_a_prefix_fine_tunes_the_whole_model(kind: str) -> None:
     model = base(kind)
     ids, mask, labels = random_batch(model)
     before = logits(model, (ids, mask, labels))
@@ -146,7 +151,7 @@ def test_sparse_attention_without_a_prefix_fine_tunes_the_whole_model(kind):
     assert attachment.count().trainable == attachment.count().base
 
 
-def test_attention_matrices_are_distributions_over_prefix_and_input():
+def test_attention_matrices_are_distributions_over_prefix_and_input() -> None:
     model = base()
     attachment = attach_loud(model, plain())
     with attachment.attention() as matrices:
@@ -158,7 +163,7 @@ def test_attention_matrices_are_distributions_over_prefix_and_input():
     assert all(matrices[key] is weights for key, weights in before.items())
 
 
-def test_looking_at_attention_changes_no_logit():
+def test_looking_at_attention_changes_no_logit() -> None:
     model = base()
     batch = random_batch(model)
     attachment = attach_loud(model, method("hierblock", Prefix(length=LENGTH), SEGMENTS))
@@ -167,7 +172,7 @@ def test_looking_at_attention_changes_no_logit():
         torch.testing.assert_close(logits(model, batch), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_soft_sparse_attention_is_random_in_training_and_fixed_otherwise():
+def test_soft_sparse_attention_is_random_in_training_and_fixed_otherwise() -> None:
     model = base()
     batch = random_batch(model)
     attach_loud(model, method("softsa", Prefix(length=LENGTH)))
@@ -176,7 +181,7 @@ def test_soft_sparse_attention_is_random_in_training_and_fixed_otherwise():
     assert not torch.equal(logits(model, batch), logits(model, batch))
 
 
-def test_a_base_without_the_attention_interface_is_refused_in_one_line():
+def test_a_base_without_the_attention_interface_is_refused_in_one_line() -> None:
     led, _ = tiny("led")
     with pytest.raises(
         UserError, match=r"LEDForConditionalGeneration does not use transformers' attention"
@@ -185,7 +190,7 @@ def test_a_base_without_the_attention_interface_is_refused_in_one_line():
     assert "\n" not in str(raised.value)
 
 
-def t5gemma(*, key_heads, cap=None):
+def t5gemma(*, key_heads: int, cap: float | None = None) -> T5GemmaForConditionalGeneration:
     """A random T5Gemma with four query heads."""
     size = {
         "vocab_size": 20,
@@ -213,13 +218,13 @@ def t5gemma(*, key_heads, cap=None):
         ({"key_heads": 4, "cap": 50.0}, "scores are capped at 50"),
     ],
 )
-def test_attention_of_another_kind_is_refused_in_one_line(options, words):
+def test_attention_of_another_kind_is_refused_in_one_line(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
         attach(t5gemma(**options), plain())
     assert "\n" not in str(raised.value)
 
 
-def test_a_model_that_only_decodes_is_refused():
+def test_a_model_that_only_decodes_is_refused() -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     small = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=8, n_head=2, vocab_size=20))
@@ -227,7 +232,7 @@ def test_a_model_that_only_decodes_is_refused():
         attach(small, plain())
 
 
-def test_a_second_prefix_is_refused_and_so_is_detaching_twice():
+def test_a_second_prefix_is_refused_and_so_is_detaching_twice() -> None:
     model = base()
     attachment = attach(model, plain())
     with pytest.raises(UserError, match="already has a prefix"):
@@ -237,7 +242,7 @@ def test_a_second_prefix_is_refused_and_so_is_detaching_twice():
         attachment.detach()
 
 
-def test_an_attached_model_cannot_be_copied_by_mistake():
+def test_an_attached_model_cannot_be_copied_by_mistake() -> None:
     model = base()
     attach(model, plain())
     with pytest.raises(UserError, match="cannot be copied"):
@@ -246,7 +251,7 @@ def test_an_attached_model_cannot_be_copied_by_mistake():
 
 @pytest.mark.parametrize("kind", ["bart", "zcodepp"])
 @torch.no_grad()
-def test_a_text_of_fewer_tokens_than_segments_is_what_it_is_alone(kind):
+def test_a_text_of_fewer_tokens_than_segments_is_what_it_is_alone(kind: str) -> None:
     model = base(kind).eval().double()  # so that what is left in single precision is rounding
     attach(model, method("uniblock", Prefix(length=LENGTH), MethodSettings(encoder_segments=3)))
     ids, labels = torch.tensor([[5, 6, 7], [5, 6, 0]]), torch.tensor([[5], [5]])

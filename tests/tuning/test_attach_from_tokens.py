@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from precis.tuning import Prefix, attach
+from precis.tuning.attach import Attachment
 from precis.tuning.discourse import Tuning
 from precis.tuning.prefix import ALL_SITES, AllLayers, FromTokens, SingleLayer, Site, TopLayers
 from precis_text.errors import UserError
@@ -15,7 +16,7 @@ SCORED_BY_DISTANCE = {"t5", "zcodepp"}  # a prefix has no distance, so its score
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in SCORED_BY_DISTANCE])
-def test_columns_from_real_tokens_are_the_keys_that_the_base_makes_of_them(kind):
+def test_columns_from_real_tokens_are_the_keys_that_the_base_makes_of_them(kind: str) -> None:
     """The text itself as input, seen a second time as a prefix: each key stands there twice."""
     model = base(kind)
     words = tuple(range(10, 16))
@@ -28,7 +29,7 @@ def test_columns_from_real_tokens_are_the_keys_that_the_base_makes_of_them(kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_columns_from_real_tokens_are_those_of_the_projections(kind):
+def test_columns_from_real_tokens_are_those_of_the_projections(kind: str) -> None:
     model = base(kind)
     words = tuple(range(10, 14))
     made: dict[Any, Any] = {}
@@ -40,7 +41,9 @@ def test_columns_from_real_tokens_are_those_of_the_projections(kind):
         assert len(found) == LAYERS
         for layer, path in enumerate(found):
 
-            def keep(_, __, output, place=(layer, part)):
+            def keep(
+                _: object, __: object, output: torch.Tensor, place: tuple[int, int] = (layer, part)
+            ) -> None:
                 made.setdefault(place, output)
 
             model.get_encoder().get_submodule(path).register_forward_hook(keep)
@@ -48,15 +51,20 @@ def test_columns_from_real_tokens_are_those_of_the_projections(kind):
         model.get_encoder()(input_ids=torch.tensor([[*words, *words[:2]]]))
     attachment = attach(model, Tuning(prefix=Prefix(length=6, keys=FromTokens(ids=words))))
     assert len(made) == 2 * LAYERS
+    prefixes = attachment.prefixes.table(Site.ENCODER)
+    assert prefixes is not None
+    assert prefixes.table is not None
     for (layer, part), output in made.items():
-        columns = attachment.prefixes.table(Site.ENCODER).table[layer, part]
+        columns = prefixes.table[layer, part]
         expected = output[0].unflatten(-1, (2, -1)).transpose(0, 1)
         torch.testing.assert_close(columns, expected, atol=1e-6, rtol=1e-5)
 
 
 @pytest.mark.parametrize("layers", [AllLayers(), TopLayers(count=2), SingleLayer(index=1)])
 @pytest.mark.parametrize("sites", [("encoder",), ("cross", "decoder"), ALL_SITES])
-def test_some_sites_and_layers_begin_as_they_would_among_all(sites, layers):
+def test_some_sites_and_layers_begin_as_they_would_among_all(
+    sites: tuple[str, ...], layers: AllLayers | TopLayers | SingleLayer
+) -> None:
     words = FromTokens(ids=(10, 11, 12))
     whole = attach(base(), Tuning(prefix=Prefix(length=4, keys=words))).prefixes.folded()
     prefix = Prefix(length=4, keys=words, sites=sites, layers=layers)
@@ -69,8 +77,10 @@ def test_some_sites_and_layers_begin_as_they_would_among_all(sites, layers):
 @pytest.mark.parametrize(
     ("kind", "longest"), [("bart", 64), ("pegasus", 64), ("prophetnet", 62), ("t5", None)]
 )
-def test_a_prefix_that_is_longer_than_a_text_may_be_cannot_begin_as_words(kind, longest):
-    def attached(length):
+def test_a_prefix_that_is_longer_than_a_text_may_be_cannot_begin_as_words(
+    kind: str, longest: int | None
+) -> None:
+    def attached(length: int) -> Attachment:
         return attach(base(kind), Tuning(prefix=Prefix(length=length, keys=FromTokens(ids=(10, 11)))))
 
     if longest is None:

@@ -17,7 +17,7 @@ from tests.tuning.bases import KINDS, LENGTH, OPTIONS, SEGMENTS, attach_loud, ba
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["truncsa", pytest.param("hierblock+softsa", marks=pytest.mark.many_steps)])
-def test_cached_is_uncached_and_padded_is_unpadded(kind, name):
+def test_cached_is_uncached_and_padded_is_unpadded(kind: str, name: str) -> None:
     model = base(kind)
     attach_loud(model, method(name, Prefix(length=LENGTH), SEGMENTS))
     check_cached_equals_uncached(model)
@@ -27,7 +27,7 @@ def test_cached_is_uncached_and_padded_is_unpadded(kind, name):
 
 @pytest.mark.many_steps
 @pytest.mark.parametrize("name", METHODS)
-def test_in_double_precision_both_hold_to_1e_12(monkeypatch, name):
+def test_in_double_precision_both_hold_to_1e_12(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """So what is left in single precision is rounding."""
     monkeypatch.setattr(conformance, "ATOL", 1e-12)
     model = base().double()
@@ -38,7 +38,7 @@ def test_in_double_precision_both_hold_to_1e_12(monkeypatch, name):
 
 @pytest.mark.many_steps
 @pytest.mark.parametrize("name", METHODS)
-def test_on_bart_as_it_is_initialised_both_hold_to_1e_6(monkeypatch, name):
+def test_on_bart_as_it_is_initialised_both_hold_to_1e_6(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(conformance, "ATOL", 1e-6)
     model = base(std=0.02)
     attach_loud(model, method(name, Prefix(length=LENGTH), SEGMENTS))
@@ -48,13 +48,13 @@ def test_on_bart_as_it_is_initialised_both_hold_to_1e_6(monkeypatch, name):
 
 @pytest.mark.many_steps
 @pytest.mark.parametrize("kind", ["bart", "t5", "zcodepp"])
-def test_beams_caches_and_batches_write_the_same(kind):
+def test_beams_caches_and_batches_write_the_same(kind: str) -> None:
     model = base(kind)
     attach_loud(model, method("hierblock", Prefix(length=LENGTH), SEGMENTS))
     check_generation(model)
 
 
-def test_prefixes_change_what_is_written():
+def test_prefixes_change_what_is_written() -> None:
     model = base()
     ids, mask, _ = random_batch(model)
     before = model.generate(input_ids=ids, attention_mask=mask, num_beams=3, **OPTIONS)
@@ -62,7 +62,7 @@ def test_prefixes_change_what_is_written():
     assert not torch.equal(model.generate(input_ids=ids, attention_mask=mask, num_beams=3, **OPTIONS), before)
 
 
-def test_decoder_positions_do_not_shift():
+def test_decoder_positions_do_not_shift() -> None:
     model = base()
     batch = random_batch(model)
     asked = []
@@ -78,7 +78,7 @@ def test_decoder_positions_do_not_shift():
     assert [int(positions[-1]) for positions in asked] == list(range(len(asked)))
 
 
-def test_a_target_as_long_as_the_table_of_positions_still_fits():
+def test_a_target_as_long_as_the_table_of_positions_still_fits() -> None:
     model = base()
     attach_loud(model, plain())
     ids, mask, _ = random_batch(model)

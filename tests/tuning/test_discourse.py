@@ -1,7 +1,9 @@
 """Segments, blocks and layer plans."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -27,7 +29,7 @@ from tests.tuning.bases import LAYERS, attach_loud, base, logits, plain
 SEGMENTS = MethodSettings(encoder_segments=3, decoder_segments=2, target_length=8)
 
 
-def matrices_of(tuning, *, kind="bart", **more):
+def matrices_of(tuning: Tuning, *, kind: str = "bart", **more: Any) -> Any:
     model = base(kind)
     batch = random_batch(model)
     attachment = attach_loud(model, tuning)
@@ -41,7 +43,7 @@ def matrices_of(tuning, *, kind="bart", **more):
 
 @pytest.mark.parametrize("segments", [1, 2, 3, 5])
 @pytest.mark.parametrize("length", [5, 6, 7, 23])
-def test_equal_parts_differ_by_one_token_at_most(segments, length):
+def test_equal_parts_differ_by_one_token_at_most(segments: int, length: int) -> None:
     parts = equal_parts(torch.ones(1, length, dtype=torch.bool), segments)[0]
     sizes = torch.bincount(parts, minlength=segments)
     assert int(sizes.sum()) == length
@@ -50,7 +52,7 @@ def test_equal_parts_differ_by_one_token_at_most(segments, length):
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_does_not_move_a_real_tokens_segment(side):
+def test_padding_does_not_move_a_real_tokens_segment(side: str) -> None:
     alone = equal_parts(torch.ones(1, 7, dtype=torch.bool), 3)[0]
     valid = torch.zeros(1, 12, dtype=torch.bool)
     place = slice(5, 12) if side == "left" else slice(0, 7)
@@ -58,7 +60,7 @@ def test_padding_does_not_move_a_real_tokens_segment(side):
     assert torch.equal(equal_parts(valid, 3)[0, place], alone)
 
 
-def test_a_text_of_fewer_tokens_than_segments_leaves_some_empty():
+def test_a_text_of_fewer_tokens_than_segments_leaves_some_empty() -> None:
     valid = torch.tensor([[True] * 5, [True] * 2 + [False] * 3, [False] * 5])
     parts = equal_parts(valid, 3)
     assert parts[0].tolist() == [0, 0, 1, 1, 2]
@@ -66,7 +68,7 @@ def test_a_text_of_fewer_tokens_than_segments_leaves_some_empty():
     assert set(parts.flatten().tolist()) <= {0, 1, 2}
 
 
-def test_a_targets_segment_depends_on_its_position_alone():
+def test_a_targets_segment_depends_on_its_position_alone() -> None:
     found = expected_parts(torch.arange(12)[None], 2, length=8)[0]
     assert found.tolist() == [0] * 4 + [1] * 8
 
@@ -75,7 +77,9 @@ def test_a_targets_segment_depends_on_its_position_alone():
     ("columns", "segments", "expected"),
     [(6, 2, [0, 0, 0, 1, 1, 1]), (5, 2, [0, 0, 0, 1, 1]), (5, 3, [0, 0, 1, 1, 2]), (3, 3, [0, 1, 2])],
 )
-def test_columns_are_shared_out_and_earlier_segments_get_what_is_left_over(columns, segments, expected):
+def test_columns_are_shared_out_and_earlier_segments_get_what_is_left_over(
+    columns: int, segments: int, expected: list[int]
+) -> None:
     assert column_segments(columns, segments).tolist() == expected
 
 
@@ -83,7 +87,7 @@ def test_columns_are_shared_out_and_earlier_segments_get_what_is_left_over(colum
 
 
 @pytest.mark.parametrize("kind", ["bart", "zcodepp", "prophetnet"])
-def test_uniblock_queries_see_their_own_columns_and_all_inputs(kind):
+def test_uniblock_queries_see_their_own_columns_and_all_inputs(kind: str) -> None:
     columns = 7  # 3 + 2 + 2
     matrices, (_, mask, _), _ = matrices_of(method("uniblock", Prefix(length=columns), SEGMENTS), kind=kind)
     own = column_segments(columns, 3)
@@ -99,7 +103,7 @@ def test_uniblock_queries_see_their_own_columns_and_all_inputs(kind):
 
 
 @pytest.mark.parametrize("site", [Site.DECODER, Site.CROSS])
-def test_uniblock_in_the_decoder_goes_by_target_position(site):
+def test_uniblock_in_the_decoder_goes_by_target_position(site: Site) -> None:
     matrices, _, _ = matrices_of(method("uniblock", Prefix(length=6), SEGMENTS))
     weights = matrices[site, 0][..., :6]  # target positions 0..7, expected length 8
     assert (weights[:, :, :4, :3] > 0).all()
@@ -108,7 +112,7 @@ def test_uniblock_in_the_decoder_goes_by_target_position(site):
     assert not weights[:, :, 4:, :3].any()
 
 
-def test_hierblock_is_blocked_below_and_open_above():
+def test_hierblock_is_blocked_below_and_open_above() -> None:
     matrices, _, _ = matrices_of(method("hierblock", Prefix(length=6), SEGMENTS))
     for site in Site:
         rows = slice(2, 3) if site is Site.ENCODER else slice(None)  # the text without padding
@@ -118,7 +122,7 @@ def test_hierblock_is_blocked_below_and_open_above():
 
 @pytest.mark.parametrize("kind", ["bart", "t5", "zcodepp"])
 @pytest.mark.parametrize("name", ["uniblock", "hierblock"])
-def test_one_segment_is_ordinary_prefix_tuning(kind, name):
+def test_one_segment_is_ordinary_prefix_tuning(kind: str, name: str) -> None:
     one = MethodSettings(encoder_segments=1, decoder_segments=1)
     found = []
     for tuning in (plain(), method(name, plain().prefix, one)):
@@ -129,7 +133,7 @@ def test_one_segment_is_ordinary_prefix_tuning(kind, name):
 
 
 @pytest.mark.parametrize("kind", ["bart", "zcodepp", "prophetnet"])
-def test_given_segments_take_the_place_of_equal_parts(kind):
+def test_given_segments_take_the_place_of_equal_parts(kind: str) -> None:
     model = base(kind)
     batch = random_batch(model)
     ids = (torch.arange(23) * 3 // 23).expand(3, -1)
@@ -150,7 +154,7 @@ def test_given_segments_take_the_place_of_equal_parts(kind):
     assert torch.equal(written, again)
 
 
-def test_layers_of_fewer_segments_share_the_given_ones():
+def test_layers_of_fewer_segments_share_the_given_ones() -> None:
     """Given are those of the layer with most; with equal parts each layer cuts for itself."""
     lower, upper = (Layer(prefix=Blocked(segments=count)) for count in (4, 2))
     tuning = Tuning(prefix=Prefix(length=8), encoder=Hierarchical(lower=lower, upper=upper, lower_share=0.5))
@@ -163,7 +167,7 @@ def test_layers_of_fewer_segments_share_the_given_ones():
     torch.testing.assert_close(given, equal, atol=1e-6, rtol=1e-5)
 
 
-def test_a_prefix_of_given_units_wants_them_with_every_call():
+def test_a_prefix_of_given_units_wants_them_with_every_call() -> None:
     model = base()
     tuning = replace(method("uniblock", Prefix(length=6), SEGMENTS), units="clauses")
     attach_loud(model, tuning)
@@ -174,14 +178,14 @@ def test_a_prefix_of_given_units_wants_them_with_every_call():
 
 
 @pytest.mark.parametrize("name", ["prefix", "softsa"])
-def test_segments_that_no_layer_reads_are_refused(name):
+def test_segments_that_no_layer_reads_are_refused(name: str) -> None:
     model = base()
     attach(model, method(name, Prefix(length=6)))
     with pytest.raises(UserError, match="no encoder layer has blocks"):
         logits(model, random_batch(model), source_segments=torch.zeros(3, 23, dtype=torch.long))
 
 
-def test_units_need_segments_to_be_made_of_them():
+def test_units_need_segments_to_be_made_of_them() -> None:
     with pytest.raises(UserError, match=r"units='turns'.*no encoder layer has segments"):
         replace(method("softsa", Prefix(length=6)), units="turns")
 
@@ -194,7 +198,7 @@ def test_units_need_segments_to_be_made_of_them():
         (torch.zeros(3, 20, dtype=torch.long), r"\(3, 20\) for tokens of shape \(3, 23\)"),
     ],
 )
-def test_given_segments_that_do_not_fit_are_refused(segments, words):
+def test_given_segments_that_do_not_fit_are_refused(segments: torch.Tensor, words: str) -> None:
     model = base()
     attach(model, method("uniblock", Prefix(length=6), SEGMENTS))
     with pytest.raises(UserError, match=words):
@@ -202,7 +206,7 @@ def test_given_segments_that_do_not_fit_are_refused(segments, words):
 
 
 @pytest.mark.parametrize("plan", [None, 4])
-def test_chunks_of_fusion_in_encoder_keep_the_documents_segments(plan):
+def test_chunks_of_fusion_in_encoder_keep_the_documents_segments(plan: int | None) -> None:
     """A document of two chunks: the second one's queries belong to the second segment, not to both."""
     from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
     from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGeneration
@@ -228,18 +232,18 @@ def test_chunks_of_fusion_in_encoder_keep_the_documents_segments(plan):
 
 
 @pytest.mark.parametrize(("layers", "lower"), [(12, 7), (6, 4), (3, 2), (2, 1), (1, 1), (24, 14)])
-def test_lower_layers_are_seven_twelfths_of_the_stack(layers, lower):
+def test_lower_layers_are_seven_twelfths_of_the_stack(layers: int, lower: int) -> None:
     sparse = Layer(normalizer=Gumbel())
     assert Hierarchical(lower=sparse).plan(layers) == (sparse,) * lower + (Layer(),) * (layers - lower)
 
 
-def encoder_plan(name):
+def encoder_plan(name: str) -> Any:
     return method(name, Prefix(length=6), MethodSettings(encoder_segments=3, temperature=0.1)).encoder.plan(
         12
     )
 
 
-def test_each_method_is_the_papers_plan():
+def test_each_method_is_the_papers_plan() -> None:
     blocked, opened = Blocked(segments=3), Open()
     soft, truncated = Gumbel(temperature=0.1), TopP(mass=0.95, temperature=0.1)
     expected = {
@@ -260,7 +264,7 @@ def test_each_method_is_the_papers_plan():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_method_reads_a_setting_exactly_when_it_matters(name):
+def test_a_method_reads_a_setting_exactly_when_it_matters(name: str) -> None:
     others = {
         "encoder_segments": 3,
         "decoder_segments": 2,
@@ -289,14 +293,14 @@ def test_a_method_reads_a_setting_exactly_when_it_matters(name):
         {"temperature": float("inf")},
     ],
 )
-def test_settings_out_of_range_are_refused_whatever_the_method(wrong):
+def test_settings_out_of_range_are_refused_whatever_the_method(wrong: dict[str, Any]) -> None:
     ((name, value),) = wrong.items()
     with pytest.raises(UserError, match=rf"MethodSettings\({name}={value}\)") as raised:
         MethodSettings(**wrong)
     assert "\n" not in str(raised.value)
 
 
-def test_truncation_reaches_the_encoder_and_only_the_lower_layers_of_htruncsa():
+def test_truncation_reaches_the_encoder_and_only_the_lower_layers_of_htruncsa() -> None:
     matrices, (_, mask, _), _ = matrices_of(method("htruncsa", Prefix(length=6), MethodSettings(mass=0.6)))
     real = mask.bool()
     zeros = [bool((matrices[Site.ENCODER, layer][2][:, real[2]] == 0).any()) for layer in range(LAYERS)]
@@ -305,7 +309,7 @@ def test_truncation_reaches_the_encoder_and_only_the_lower_layers_of_htruncsa():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_methods_survive_json(name):
+def test_methods_survive_json(name: str) -> None:
     tuning = method(name, Prefix(length=6), SEGMENTS)
     assert Tuning.from_dict(json.loads(json.dumps(tuning.to_dict()))) == tuning
 
@@ -335,7 +339,7 @@ def test_methods_survive_json(name):
         ),
     ],
 )
-def test_plans_that_cannot_be_are_refused_in_one_line(make, words):
+def test_plans_that_cannot_be_are_refused_in_one_line(make: Callable[[], object], words: str) -> None:
     with pytest.raises(UserError, match=words) as raised:
         make()
     assert "\n" not in str(raised.value)

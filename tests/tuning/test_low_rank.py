@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -168,7 +169,12 @@ def test_the_two_kinds_of_adapters_are_told_apart(saved: Path) -> None:
         ),
     ],
 )
-def test_damaged_tensors_are_refused(change, message: str, saved: Path, model: LlamaForCausalLM) -> None:
+def test_damaged_tensors_are_refused(
+    change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]],
+    message: str,
+    saved: Path,
+    model: LlamaForCausalLM,
+) -> None:
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     save_file(change(load_file(saved / TENSORS)), saved / TENSORS)
     with pytest.raises(UserError, match=message):

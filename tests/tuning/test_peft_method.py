@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from precis.tuning import NoPrefix, Prefix, method
 from precis.tuning.prefix import Reparametrized
@@ -21,7 +22,7 @@ from precis.tuning.peft_method import DiscoursePrefixConfig  # noqa: E402
 REPARAMETRIZED = Prefix(length=6, keys=Reparametrized(width=16))
 
 
-def tuned(prefix=REPARAMETRIZED, *, seed=0):
+def tuned(prefix: Prefix = REPARAMETRIZED, *, seed: int = 0) -> PreTrainedModel:
     """A PEFT model whose prefix is loud."""
     tuning = method("hierblock", prefix, SEGMENTS)
     model = peft.get_peft_model(base(), DiscoursePrefixConfig.of(tuning)).eval()
@@ -33,7 +34,7 @@ def tuned(prefix=REPARAMETRIZED, *, seed=0):
     return model
 
 
-def test_get_peft_model_gives_what_attach_gives():
+def test_get_peft_model_gives_what_attach_gives() -> None:
     model = tuned(Prefix(length=6))
     other = base()
     attachment = attach_loud(other, method("hierblock", Prefix(length=6), SEGMENTS))
@@ -45,7 +46,7 @@ def test_get_peft_model_gives_what_attach_gives():
     assert everything == trainable + attachment.count().base
 
 
-def test_only_the_prefix_has_gradients():
+def test_only_the_prefix_has_gradients() -> None:
     model = tuned().train()
     ids, mask, labels = random_batch(model)
     model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
@@ -54,7 +55,9 @@ def test_only_the_prefix_has_gradients():
 
 
 @pytest.mark.parametrize("prefix", [Prefix(length=6), REPARAMETRIZED])
-def test_save_pretrained_and_from_pretrained_leave_logits_and_summaries_identical(tmp_path, prefix):
+def test_save_pretrained_and_from_pretrained_leave_logits_and_summaries_identical(
+    tmp_path: Path, prefix: Prefix
+) -> None:
     model = tuned(prefix)
     batch = random_batch(model)
     expected = logits(model, batch)
@@ -69,7 +72,7 @@ def test_save_pretrained_and_from_pretrained_leave_logits_and_summaries_identica
     assert not [n for n, p in again.named_parameters() if p.requires_grad and "prefixes" not in n]
 
 
-def test_weights_read_back_into_a_model_that_still_has_its_network_arrive(tmp_path):
+def test_weights_read_back_into_a_model_that_still_has_its_network_arrive(tmp_path: Path) -> None:
     """As trainers do with the best checkpoint."""
     model = tuned()
     batch = random_batch(model)
@@ -81,7 +84,7 @@ def test_weights_read_back_into_a_model_that_still_has_its_network_arrive(tmp_pa
     assert torch.equal(logits(other, batch), expected)
 
 
-def test_adapters_are_added_chosen_disabled_and_removed(tmp_path):
+def test_adapters_are_added_chosen_disabled_and_removed(tmp_path: Path) -> None:
     model, bare = tuned(), base()
     batch = random_batch(model)
     expected, without = logits(model, batch), logits(bare, batch)
@@ -101,12 +104,12 @@ def test_adapters_are_added_chosen_disabled_and_removed(tmp_path):
     assert torch.equal(logits(other.unload(), batch), without)
 
 
-def trained(model):
+def trained(model: PreTrainedModel) -> list[str]:
     """Names of what an optimizer would change."""
     return [name for name, parameter in model.named_parameters() if parameter.requires_grad]
 
 
-def test_what_is_loaded_for_inference_trains_nothing(tmp_path):
+def test_what_is_loaded_for_inference_trains_nothing(tmp_path: Path) -> None:
     tuned().save_pretrained(tmp_path)
     assert not trained(peft.PeftModel.from_pretrained(base(), tmp_path))
     assert all(
@@ -116,7 +119,7 @@ def test_what_is_loaded_for_inference_trains_nothing(tmp_path):
     assert trained(peft.PeftModel.from_pretrained(base(), tmp_path, is_trainable=True))
 
 
-def test_a_second_adapter_waits_frozen_and_leaves_the_first_at_work(tmp_path):
+def test_a_second_adapter_waits_frozen_and_leaves_the_first_at_work(tmp_path: Path) -> None:
     tuned(seed=5).save_pretrained(tmp_path)
     model = tuned()
     batch = random_batch(model)
@@ -131,7 +134,7 @@ def test_a_second_adapter_waits_frozen_and_leaves_the_first_at_work(tmp_path):
     assert not trained(model)
 
 
-def test_the_base_stays_frozen_while_the_adapter_is_disabled_and_is_given_back_by_unload():
+def test_the_base_stays_frozen_while_the_adapter_is_disabled_and_is_given_back_by_unload() -> None:
     model = tuned()
     before = trained(model)
     with model.disable_adapter():
@@ -140,7 +143,7 @@ def test_the_base_stays_frozen_while_the_adapter_is_disabled_and_is_given_back_b
     assert trained(model.unload()) == trained(base())
 
 
-def test_disabling_does_not_wake_an_adapter_that_is_for_inference(tmp_path):
+def test_disabling_does_not_wake_an_adapter_that_is_for_inference(tmp_path: Path) -> None:
     tuned().save_pretrained(tmp_path)
     model = peft.PeftModel.from_pretrained(base(), tmp_path)
     with model.disable_adapter():
@@ -149,7 +152,7 @@ def test_disabling_does_not_wake_an_adapter_that_is_for_inference(tmp_path):
 
 
 @pytest.mark.parametrize("merge", ["merge_and_unload", "merge_adapter"])
-def test_a_prefix_cannot_be_merged_and_says_what_takes_it_off(merge):
+def test_a_prefix_cannot_be_merged_and_says_what_takes_it_off(merge: str) -> None:
     model = tuned()
     batch = random_batch(model)
     expected = logits(model, batch)
@@ -158,7 +161,7 @@ def test_a_prefix_cannot_be_merged_and_says_what_takes_it_off(merge):
     assert torch.equal(logits(model, batch), expected)
 
 
-def test_a_base_that_was_refused_can_be_trained_as_before(tmp_path):
+def test_a_base_that_was_refused_can_be_trained_as_before(tmp_path: Path) -> None:
     tuned().save_pretrained(tmp_path)
     other = base(seed=7)
     with pytest.raises(UserError, match="does not fit"):
@@ -166,7 +169,7 @@ def test_a_base_that_was_refused_can_be_trained_as_before(tmp_path):
     assert trained(other) == trained(base(seed=7))
 
 
-def test_another_base_is_refused(tmp_path):
+def test_another_base_is_refused(tmp_path: Path) -> None:
     tuned().save_pretrained(tmp_path)
     assert json.loads((tmp_path / "adapter_config.json").read_text())["peft_type"] == "DISCOURSE_PREFIX"
     with pytest.raises(
@@ -175,12 +178,12 @@ def test_another_base_is_refused(tmp_path):
         peft.PeftModel.from_pretrained(base(seed=7), tmp_path)
 
 
-def test_no_prefix_is_refused():
+def test_no_prefix_is_refused() -> None:
     with pytest.raises(UserError, match="trains the base itself"):
         DiscoursePrefixConfig.of(method("truncsa", NoPrefix()))
 
 
-def test_without_peft_the_extra_that_has_it_is_named(monkeypatch):
+def test_without_peft_the_extra_that_has_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
     monkeypatch.delitem(sys.modules, "precis.tuning.peft_method")
     with pytest.raises(UserError, match=r"pip install 'peft<0\.22,>=0\.21'"):

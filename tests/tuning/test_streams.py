@@ -1,7 +1,10 @@
 """Blocked decoder prefixes on models with predicting streams."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from transformers import PreTrainedModel
 
 from precis.models import (
     ProphetNetConfig,
@@ -15,13 +18,13 @@ from precis.tuning import MethodSettings, Prefix, attach, method
 SIZES = {"vocab_size": 40, "hidden_size": 16, "encoder_layers": 1, "decoder_layers": 2}
 
 
-def zcodepp():
+def zcodepp() -> ZCodePPForConditionalGeneration:
     return ZCodePPForConditionalGeneration(
         ZCodePPConfig(**SIZES, num_attention_heads=2, intermediate_size=24, future_tokens=1)
     )
 
 
-def prophet():
+def prophet() -> ProphetNetForConditionalGeneration:
     heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2}
     inner = {"encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
     return ProphetNetForConditionalGeneration(ProphetNetConfig(**SIZES, **heads, **inner, ngram=2))
@@ -29,7 +32,9 @@ def prophet():
 
 @pytest.mark.parametrize("make", [zcodepp, prophet])
 @torch.no_grad()
-def test_a_stream_has_the_segment_of_the_last_place_it_sees_in_training_and_in_drafting(make):
+def test_a_stream_has_the_segment_of_the_last_place_it_sees_in_training_and_in_drafting(
+    make: Callable[[], PreTrainedModel],
+) -> None:
     torch.manual_seed(0)
     model = make().eval()
     settings = MethodSettings(encoder_segments=1, decoder_segments=3, target_length=12)

@@ -19,7 +19,7 @@ from tests.tuning.bases import KINDS, LAYERS, LENGTH, OPTIONS, SEGMENTS, attach_
 
 @pytest.mark.parametrize("kind", ["bart", "t5", "zcodepp", "prophetnet"])
 @pytest.mark.parametrize("keys", [None, Reparametrized(width=16)])
-def test_gradient_checkpointing_changes_no_gradient(kind, keys):
+def test_gradient_checkpointing_changes_no_gradient(kind: str, keys: Reparametrized | None) -> None:
     prefix = Prefix(length=LENGTH) if keys is None else Prefix(length=LENGTH, keys=keys)
     found = []
     for checkpointing in (False, True):
@@ -37,7 +37,7 @@ def test_gradient_checkpointing_changes_no_gradient(kind, keys):
 
 
 @pytest.mark.parametrize("kind", ["bart", "zcodepp"])
-def test_two_forward_passes_before_one_backward_pass_keep_their_own_segments(kind):
+def test_two_forward_passes_before_one_backward_pass_keep_their_own_segments(kind: str) -> None:
     """Layers that are recomputed must see the segments of their own pass, not those of the last one."""
     found = []
     for checkpointing in (False, True):
@@ -59,12 +59,14 @@ def test_two_forward_passes_before_one_backward_pass_keep_their_own_segments(kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bfloat16_bases_take_float32_prefixes(kind):
+def test_bfloat16_bases_take_float32_prefixes(kind: str) -> None:
     model = base(kind)
     ids, mask, labels = random_batch(model)
     attach_loud(model, method("hierblock", Prefix(length=LENGTH), SEGMENTS))
     exact = model(input_ids=ids, attention_mask=mask, labels=labels).loss
-    attached(model).detach()
+    attachment = attached(model)
+    assert attachment is not None
+    attachment.detach()
     model.to(torch.bfloat16)
     attachment = attach_loud(model, method("hierblock", Prefix(length=LENGTH), SEGMENTS))
     half = model(input_ids=ids, attention_mask=mask, labels=labels).loss
@@ -72,20 +74,22 @@ def test_bfloat16_bases_take_float32_prefixes(kind):
     assert abs(float(half) - float(exact)) < 0.05 * float(exact)
     for parameter in attachment.prefixes.parameters():
         assert parameter.dtype == torch.float32
+        assert parameter.grad is not None
         assert torch.isfinite(parameter.grad).all()
     model.generate(input_ids=ids, attention_mask=mask, num_beams=2, **OPTIONS)
 
 
-def test_autocast_trains():
+def test_autocast_trains() -> None:
     model = base().train()
     ids, mask, labels = random_batch(model)
     attachment = attach_loud(model, method("hierblock+softsa", Prefix(length=LENGTH), SEGMENTS))
     with torch.autocast("cpu", torch.bfloat16):
         model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
-    assert all(torch.isfinite(p.grad).all() for p in attachment.prefixes.parameters())
+    gradients = [p.grad for p in attachment.prefixes.parameters()]
+    assert all(gradient is not None and torch.isfinite(gradient).all() for gradient in gradients)
 
 
-def test_a_prefix_learns():
+def test_a_prefix_learns() -> None:
     model = base().train()
     ids, mask, labels = random_batch(model)
     attachment = attach(model, plain())
@@ -101,7 +105,7 @@ def test_a_prefix_learns():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_prefixes_train_and_all_of_each(kind):
+def test_only_prefixes_train_and_all_of_each(kind: str) -> None:
     model = base(kind).train()
     ids, mask, labels = random_batch(model)
     attachment = attach_loud(model, plain())
@@ -121,7 +125,7 @@ def test_only_prefixes_train_and_all_of_each(kind):
 
 
 @pytest.mark.slow
-def test_two_processes_share_their_gradients(tmp_path):
+def test_two_processes_share_their_gradients(tmp_path: Path) -> None:
     script = Path(__file__).with_name("two_ranks.py")
     result = tmp_path / "gradients.safetensors"
     ranks = [
@@ -137,6 +141,7 @@ def test_two_processes_share_their_gradients(tmp_path):
         ids, mask, labels = random_batch(model, seed=seed)
         model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
         for name, parameter in attachment.prefixes.named_parameters():
+            assert parameter.grad is not None
             expected[name] = expected.get(name, 0) + parameter.grad / 2
     found = load_file(result)
     assert set(found) == set(expected)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,14 +18,14 @@ LENGTHS = (100, 200, 400)
 SETTINGS = BenchSettings(rounds=3)
 
 
-def measured(cell, contender, walls, tensors, foreign=0.0):
+def measured(cell: str, contender: str, walls: list[float], tensors: float, foreign: float = 0.0) -> Measured:
     samples = tuple(Sample(wall=w, cpu=2 * w, passes=1, foreign=foreign) for w in walls)
     memory = Memory(process_mb=500.0, added_mb=tensors + 1, tensors_mb=tensors)
     return Measured(cell=cell, contender=contender, samples=samples, memory=memory)
 
 
 @pytest.fixture
-def example():
+def example() -> tuple[Bench, Results]:
     """Ours grows linearly, theirs with the square; in the second round both were three times as slow."""
     cells = [Cell(name=str(n), arguments={"tokens": n}) for n in LENGTHS]
     bench = Bench(
@@ -46,7 +47,7 @@ def example():
     return bench, Results(settings=SETTINGS, measured=tuple(found), left_out=())
 
 
-def test_ratios_pair_rounds_so_that_a_slow_round_cancels(example):
+def test_ratios_pair_rounds_so_that_a_slow_round_cancels(example: tuple[Bench, Results]) -> None:
     time, memory = ratios(*example)
     assert (time.low, time.value, time.high) == (4.0, 4.0, 6.0)
     assert time.verdict == "4 met, 4.5 missed"
@@ -54,7 +55,7 @@ def test_ratios_pair_rounds_so_that_a_slow_round_cancels(example):
     assert memory.verdict == "missed"
 
 
-def loaded(results, *rounds):
+def loaded(results: Results, *rounds: int) -> Results:
     """The same with other work beside the peer in these rounds."""
     return replace(
         results,
@@ -98,19 +99,23 @@ def test_slowdowns_and_cpu_seconds_are_compared_round_by_round() -> None:
     assert (cpu.name, cpu.value, cpu.verdict) == ("a: CPU time of peer / precis", 2.0, "missed")
 
 
-def test_a_goal_is_not_judged_by_rounds_that_were_mostly_taken_beside_other_work(example):
+def test_a_goal_is_not_judged_by_rounds_that_were_mostly_taken_beside_other_work(
+    example: tuple[Bench, Results],
+) -> None:
     bench, results = example
     verdicts = [ratios(bench, loaded(results, *range(n)))[0].verdict for n in (1, 2)]
     assert verdicts == ["4 met, 4.5 missed", "loaded"]
 
 
-def test_growth_exponents_are_fitted_over_the_lengths(example):
+def test_growth_exponents_are_fitted_over_the_lengths(example: tuple[Bench, Results]) -> None:
     found = {(g.contender, g.figure): g.exponent for g in growths(*example)}
     assert found["precis", Figure.time] == pytest.approx(1.0)
     assert found["peer", Figure.tensors] == pytest.approx(2.0)
 
 
-def test_exponents_from_a_length_on_and_what_a_token_more_costs_beside_the_floor(example):
+def test_exponents_from_a_length_on_and_what_a_token_more_costs_beside_the_floor(
+    example: tuple[Bench, Results],
+) -> None:
     bench, results = example
     long = LongCells(fitted_from=200, shorter="200", longer="400", ours=("precis", "absent"), theirs="peer")
     (cost,) = marginal_costs(replace(bench, long=long), results)
@@ -123,7 +128,9 @@ def test_exponents_from_a_length_on_and_what_a_token_more_costs_beside_the_floor
     assert marginal_costs(bench, results) == []
 
 
-def test_the_guard_names_what_fell_and_lets_the_rest_pass(example, tmp_path):
+def test_the_guard_names_what_fell_and_lets_the_rest_pass(
+    example: tuple[Bench, Results], tmp_path: Path
+) -> None:
     bench, results = example
     found = ratios(bench, results)
     path = tmp_path / "baseline.json"
@@ -142,12 +149,14 @@ def test_the_guard_names_what_fell_and_lets_the_rest_pass(example, tmp_path):
     assert fallen.confirmed_by(without).problems == fallen.problems  # nobody knows whether it fell again
 
 
-def test_lost_threads_fall_on_the_wall_though_not_in_cpu_seconds(example, tmp_path):
+def test_lost_threads_fall_on_the_wall_though_not_in_cpu_seconds(
+    example: tuple[Bench, Results], tmp_path: Path
+) -> None:
     bench, results = example
     path = tmp_path / "baseline.json"
     write_baseline(bench, ratios(bench, results), path)
 
-    def slower(m):
+    def slower(m: Measured) -> Measured:
         walls = (replace(s, wall=2 * s.wall) for s in m.samples)
         return m if m.contender == "peer" else replace(m, samples=tuple(walls))
 
@@ -161,7 +170,9 @@ def test_lost_threads_fall_on_the_wall_though_not_in_cpu_seconds(example, tmp_pa
     )
 
 
-def test_a_ratio_of_the_baseline_that_the_run_should_have_and_has_not_is_a_problem(example, tmp_path):
+def test_a_ratio_of_the_baseline_that_the_run_should_have_and_has_not_is_a_problem(
+    example: tuple[Bench, Results], tmp_path: Path
+) -> None:
     bench, results = example
     path = tmp_path / "baseline.json"
     found = ratios(bench, results)
@@ -177,7 +188,7 @@ def test_a_ratio_of_the_baseline_that_the_run_should_have_and_has_not_is_a_probl
     assert guard(fewer, found[:1], read_baseline(path)).problems == []
 
 
-def test_what_is_compared_no_more_leaves_the_baseline(example, tmp_path):
+def test_what_is_compared_no_more_leaves_the_baseline(example: tuple[Bench, Results], tmp_path: Path) -> None:
     bench, results = example
     path = tmp_path / "baseline.json"
     kept = {"other cell: time of peer / precis, CPU": 1.0, "400: tensors of peer / precis": 2.0}
@@ -187,7 +198,9 @@ def test_what_is_compared_no_more_leaves_the_baseline(example, tmp_path):
     assert names == {*kept, *(f"400: time of peer / precis, {clock}" for clock in ("CPU", "wall"))}
 
 
-def test_a_baseline_of_another_benchmark_or_no_baseline_is_refused_before_measuring(example, tmp_path):
+def test_a_baseline_of_another_benchmark_or_no_baseline_is_refused_before_measuring(
+    example: tuple[Bench, Results], tmp_path: Path
+) -> None:
     bench, _ = example
     path = tmp_path / "baseline.json"
     with pytest.raises(UserError, match="not a baseline"):
@@ -201,7 +214,7 @@ def test_a_baseline_of_another_benchmark_or_no_baseline_is_refused_before_measur
         read_baseline(path, [bench])
 
 
-def test_a_baseline_keeps_what_another_run_wrote(example, tmp_path):
+def test_a_baseline_keeps_what_another_run_wrote(example: tuple[Bench, Results], tmp_path: Path) -> None:
     bench, _ = example
     found = ratios(*example)
     path = tmp_path / "baseline.json"
@@ -214,7 +227,9 @@ def test_a_baseline_keeps_what_another_run_wrote(example, tmp_path):
     }
 
 
-def test_the_report_holds_samples_ratios_failures_and_a_picture(example, tmp_path):
+def test_the_report_holds_samples_ratios_failures_and_a_picture(
+    example: tuple[Bench, Results], tmp_path: Path
+) -> None:
     bench, results = example
     failure = Failure(contender="peer", cell="800", error="no memory", log=("a line",))
     results = replace(loaded(results, 0, 1, 2), failed=(failure,))
@@ -230,7 +245,7 @@ def test_the_report_holds_samples_ratios_failures_and_a_picture(example, tmp_pat
     assert report.times_table(*example).row_count == 6
 
 
-def test_tokens_a_second_are_shown_where_a_cell_counts_them(example):
+def test_tokens_a_second_are_shown_where_a_cell_counts_them(example: tuple[Bench, Results]) -> None:
     bench, results = example
     assert "tokens/s" not in [column.header for column in report.times_table(bench, results).columns]
     counted = replace(bench, cells=[replace(bench.cells[0], tokens=50), *bench.cells[1:]])
@@ -240,11 +255,14 @@ def test_tokens_a_second_are_shown_where_a_cell_counts_them(example):
     assert rates == [50.0, pytest.approx(33.33), None, None, None, None]
 
 
-def test_memory_that_torch_does_not_see_is_not_shown(example):
+def test_memory_that_torch_does_not_see_is_not_shown(example: tuple[Bench, Results]) -> None:
     bench, results = example
 
-    def unseen(m):
-        return m if m.contender == "precis" else replace(m, memory=replace(m.memory, tensors_mb=None))
+    def unseen(m: Measured) -> Measured:
+        if m.contender == "precis":
+            return m
+        assert m.memory is not None
+        return replace(m, memory=replace(m.memory, tensors_mb=None))
 
     outside = replace(results, measured=tuple(unseen(m) for m in results.measured))
     (column,) = [c for c in report.times_table(bench, outside).columns if c.header == "tensors MB"]

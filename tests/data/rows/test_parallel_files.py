@@ -58,7 +58,9 @@ def test_a_json_array_is_rows(tmp_path: Path, indent: int | None) -> None:
     assert (rows[-1].place, rows[-1].problem) == ("item 4", "not a JSON object but a number")
 
 
-def test_a_json_array_above_the_limit_is_refused_with_the_remedy(tmp_path: Path, monkeypatch) -> None:
+def test_a_json_array_above_the_limit_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(row_files, "MAX_BYTES", 100)
     (tmp_path / "a.json").write_text(json.dumps(ROWS, indent=1))
     with pytest.raises(

@@ -1,7 +1,10 @@
 """Units of a text and the segments of its tokens."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
-from transformers import BertTokenizerLegacy
+from transformers import BertTokenizerLegacy, PreTrainedTokenizerBase
 
 from precis.data.batches.token_arrays import TokenizedPairs
 from precis.data.pairs.pair import Pair
@@ -22,12 +25,12 @@ TEXT = "The mill closed. Dr. Ames left on Monday!  Nobody knew why.\n\nA year la
 CHAT = "Mia: are you in?\nTom: yes\nand the dog too\nMia: good: see you"
 
 
-def pieces(text, starts):
+def pieces(text: str, starts: Sequence[int]) -> list[str]:
     ends = [*starts[1:], len(text)][: len(starts)]
     return [text[a:b].strip() for a, b in zip(starts, ends, strict=True)]
 
 
-def test_sentences_begin_where_the_splitter_says():
+def test_sentences_begin_where_the_splitter_says() -> None:
     assert pieces(TEXT, Sentences().starts(TEXT)) == [
         "The mill closed.",
         "Dr. Ames left on Monday!",
@@ -47,11 +50,11 @@ def test_sentences_begin_where_the_splitter_says():
         ("", []),
     ],
 )
-def test_paragraphs_are_between_blank_lines_or_else_lines(text, expected):
+def test_paragraphs_are_between_blank_lines_or_else_lines(text: str, expected: list[str]) -> None:
     assert pieces(text, Paragraphs().starts(text)) == expected
 
 
-def test_a_turn_goes_on_until_the_next_speaker():
+def test_a_turn_goes_on_until_the_next_speaker() -> None:
     assert pieces(CHAT, Turns().starts(CHAT)) == [
         "Mia: are you in?",
         "Tom: yes\nand the dog too",
@@ -61,7 +64,7 @@ def test_a_turn_goes_on_until_the_next_speaker():
     assert Turns().starts("No turns here.\nAt all") == (0,)
 
 
-def test_given_units_may_be_tokenized_and_leave_out_speakers():
+def test_given_units_may_be_tokenized_and_leave_out_speakers() -> None:
     text = "Ann: I (really) don't know. Bo: Me neither, though."
     units = ["I ( really ) do n't know .", "Me neither ,", "though ."]
     assert pieces(text, unit_starts(text, units)) == [
@@ -78,7 +81,7 @@ def test_given_units_may_be_tokenized_and_leave_out_speakers():
         (["The mill closed."], "the 1 units end before the text: no unit contains"),
     ],
 )
-def test_units_that_are_not_the_texts_are_refused(units, words):
+def test_units_that_are_not_the_texts_are_refused(units: list[str], words: str) -> None:
     text = (
         "The mill closed. "
         + "It was a long winter for all who had worked there, and a cold one too, by any measure."
@@ -87,14 +90,18 @@ def test_units_that_are_not_the_texts_are_refused(units, words):
         unit_starts(text, units)
 
 
-def token_segments(text, tokenizer, *, starts, segments):
+def token_segments(
+    text: str, tokenizer: PreTrainedTokenizerBase, *, starts: Sequence[int], segments: int
+) -> list[int]:
     units = max(1, len(starts))
     return [unit * segments // units for unit in token_units(text, tokenizer, starts=starts)]
 
 
 @pytest.mark.parametrize("kind", [Sentences(), Paragraphs()])
 @pytest.mark.parametrize("segments", [1, 2, 3])
-def test_each_token_has_the_segment_of_the_unit_it_stands_in(kind, segments):
+def test_each_token_has_the_segment_of_the_unit_it_stands_in(
+    kind: Sentences | Paragraphs, segments: int
+) -> None:
     tokenizer = our_tokenizer()
     starts = kind.starts(TEXT)
     found = token_segments(TEXT, tokenizer, starts=starts, segments=segments)
@@ -110,7 +117,7 @@ def test_each_token_has_the_segment_of_the_unit_it_stands_in(kind, segments):
     assert max(found) == (units - 1) * segments // units
 
 
-def test_the_space_before_a_word_does_not_pull_its_token_into_the_unit_before():
+def test_the_space_before_a_word_does_not_pull_its_token_into_the_unit_before() -> None:
     tokenizer = our_tokenizer()
     text = "It rained. It stopped."
     found = token_segments(text, tokenizer, starts=(0, 11), segments=2)
@@ -120,7 +127,7 @@ def test_the_space_before_a_word_does_not_pull_its_token_into_the_unit_before():
     assert found[first - 1] == 0
 
 
-def test_control_tokens_belong_to_their_neighbours():
+def test_control_tokens_belong_to_their_neighbours() -> None:
     tokenizer = our_tokenizer()
     found = token_segments("One. Two.", tokenizer, starts=(0, 5), segments=2)
     specials = tokenizer("One. Two.", return_special_tokens_mask=True)["special_tokens_mask"]
@@ -129,20 +136,20 @@ def test_control_tokens_belong_to_their_neighbours():
     assert found[-1] == 1
 
 
-def test_fewer_units_than_segments_leave_segments_empty():
+def test_fewer_units_than_segments_leave_segments_empty() -> None:
     found = token_segments("One. Two.", our_tokenizer(), starts=(0, 5), segments=3)
     assert set(found) == {0, 1}
     assert set(token_segments("One.", our_tokenizer(), starts=(), segments=3)) == {0}
 
 
-def test_a_tokenizer_without_offsets_is_refused(tmp_path):
+def test_a_tokenizer_without_offsets_is_refused(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\none\n")
     slow = BertTokenizerLegacy(str(tmp_path / "vocab.txt"))
     with pytest.raises(UserError, match="BertTokenizerLegacy gives no character offsets"):
         token_segments("one", slow, starts=(0,), segments=1)
 
 
-def test_an_instruction_belongs_to_the_first_unit():
+def test_an_instruction_belongs_to_the_first_unit() -> None:
     tokenizer, text = our_tokenizer(), "It rained. It stopped."
     plain = document_units(text, tokenizer, Sentences())
     found = document_units(text, tokenizer, Sentences(), instruction="Summarize this.")
@@ -151,7 +158,7 @@ def test_an_instruction_belongs_to_the_first_unit():
     assert set(found[: -len(plain) + 1]) == {0}
 
 
-def test_a_document_of_two_parts_has_no_units():
+def test_a_document_of_two_parts_has_no_units() -> None:
     with pytest.raises(UserError, match="use equal parts"):
         document_units("answer\x1fpassage", our_tokenizer(), Sentences())
 
@@ -165,11 +172,13 @@ def test_a_document_of_two_parts_has_no_units():
         ([], 2, []),
     ],
 )
-def test_the_units_that_are_there_share_the_segments(units, segments, expected):
+def test_the_units_that_are_there_share_the_segments(
+    units: list[int], segments: int, expected: list[int]
+) -> None:
     assert segments_of_units(units, segments) == expected
 
 
-def test_segments_are_cut_where_the_tokens_are():
+def test_segments_are_cut_where_the_tokens_are() -> None:
     """What is left shares the segments, and the end mark goes with the last of it."""
     tokenizer, text = our_tokenizer(), "It rained. It stopped. It rained again. It stopped again."
     whole = document_units(text, tokenizer, Sentences())
@@ -184,4 +193,5 @@ def test_segments_are_cut_where_the_tokens_are():
     )
     assert pairs.truncated_sources == 1
     assert pairs.sources[0][-1] == tokenizer.eos_token_id
+    assert pairs.segments is not None
     assert pairs.segments[0].tolist() == [*whole[: limit - 1], 1]

@@ -227,7 +227,9 @@ def _attached() -> ZCodePPForConditionalGeneration:
         (_attached, {}, "additional modules"),
     ],
 )
-def test_what_the_loop_does_not_know_is_named_and_left_to_generate(made, options, reason) -> None:
+def test_what_the_loop_does_not_know_is_named_and_left_to_generate(
+    made: Callable[[], PreTrainedModel], options: dict[str, float | bool], reason: str
+) -> None:
     asked = config(**options)
     said = why_not(made(), asked)
     assert said is not None

@@ -5,6 +5,7 @@ import torch
 
 from precis.generation.fast.fast_decoder import FastDecoder, why_not
 from precis.generation.fast.packed_linear import AsGiven, BFloat16
+from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration
 from tests.fast_cases import prophet
 from tests.fast_cases import prophet_documents as documents
 from tests.fast_cases import prophet_settings as settings
@@ -27,7 +28,9 @@ from tests.fast_cases import prophet_settings as settings
         pytest.param(prophet(2, buckets=8), id="few buckets", marks=pytest.mark.many_steps),
     ],
 )
-def test_tokens_are_those_of_generate(model, options):
+def test_tokens_are_those_of_generate(
+    model: ProphetNetForConditionalGeneration, options: dict[str, float | bool]
+) -> None:
     config = settings(**options)
     for seed in range(2):
         given = documents(seed)
@@ -36,7 +39,7 @@ def test_tokens_are_those_of_generate(model, options):
         assert [row[: len(tokens)] for row, tokens in zip(expected, found, strict=True)] == found
 
 
-def test_long_texts_outgrow_the_first_room_of_the_cache():
+def test_long_texts_outgrow_the_first_room_of_the_cache() -> None:
     model, config = prophet(3), settings(max_new_tokens=80, min_new_tokens=80, no_repeat_ngram_size=0)
     given = documents(0)
     assert (
@@ -46,7 +49,9 @@ def test_long_texts_outgrow_the_first_room_of_the_cache():
 
 
 @pytest.mark.parametrize("model", [prophet(0), prophet(2, buckets=8)], ids=["plain", "few buckets"])
-def test_bfloat16_writes_tokens_that_fp32_finds_as_good_but_for_rounding(model):
+def test_bfloat16_writes_tokens_that_fp32_finds_as_good_but_for_rounding(
+    model: ProphetNetForConditionalGeneration,
+) -> None:
     given, config = documents(1), settings(no_repeat_ngram_size=0, min_new_tokens=18)
     rows = torch.tensor(FastDecoder(model, BFloat16())(given, config))
     with torch.no_grad():
@@ -58,7 +63,7 @@ def test_bfloat16_writes_tokens_that_fp32_finds_as_good_but_for_rounding(model):
     assert (short == 0).float().mean() > 0.9
 
 
-def test_it_is_chosen_but_not_where_the_model_was_changed():
+def test_it_is_chosen_but_not_where_the_model_was_changed() -> None:
     model = prophet()
     assert why_not(model, settings()) is None
     handle = model.get_decoder().layers[0].register_forward_hook(lambda *_: None)

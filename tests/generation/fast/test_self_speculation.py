@@ -1,11 +1,13 @@
 """Drafting with predicting streams changes how fast a text is written and nothing else."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from transformers import GenerationConfig
+from transformers import GenerationConfig, PreTrainedModel
 
 from precis.generation.decoder_batches import Drafting
 from precis.generation.fast.fast_decoder import FastDecoder
@@ -59,7 +61,7 @@ def zcodepp(future: int, **sizes: int) -> ZCodePPForConditionalGeneration:
     return model
 
 
-def settings(model, **options) -> GenerationConfig:
+def settings(model: Any, **options: Any) -> GenerationConfig:
     plain = {"max_new_tokens": 20, "do_sample": False, "num_beams": 1}
     return GenerationConfig(
         **{**plain, **options},
@@ -75,7 +77,7 @@ def documents(count: int) -> list[torch.Tensor]:
 
 
 @torch.no_grad()
-def by_modules(model, document: torch.Tensor, config: GenerationConfig) -> Drafted:
+def by_modules(model: Any, document: torch.Tensor, config: GenerationConfig) -> Drafted:
     """Drafts by the model's own modules, as they read where an adapter is attached."""
     source = model.get_encoder()(input_ids=document, return_dict=True).last_hidden_state
     rules = TokenRules.of(config, [], device=source.device)
@@ -98,7 +100,9 @@ MODELS = {
     [{}, {"no_repeat_ngram_size": 2, "min_new_tokens": 9}, {"max_new_tokens": 2}, {"max_new_tokens": 1}],
     ids=["plain", "rules", "two tokens", "one token"],
 )
-def test_greedy_drafting_writes_what_generate_writes(make, options):
+def test_greedy_drafting_writes_what_generate_writes(
+    make: Callable[..., PreTrainedModel], options: dict[str, int]
+) -> None:
     model = make()
     config = settings(model, **options)
     fast = FastDecoder(model, AsGiven())
@@ -125,7 +129,9 @@ def test_the_models_own_modules_draft_what_packed_weights_draft(make):
 
 @pytest.mark.parametrize("weights", [BFloat16(), Int8()], ids=["bf16", "int8"])
 @pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
-def test_drafting_works_with_smaller_weights_too(make, weights):
+def test_drafting_works_with_smaller_weights_too(
+    make: Callable[..., PreTrainedModel], weights: BFloat16 | Int8
+) -> None:
     if isinstance(weights, Int8) and not has_int8():
         pytest.skip("this build of torch has no product for 8-bit weights")
     model = make()
@@ -133,7 +139,7 @@ def test_drafting_works_with_smaller_weights_too(make, weights):
     assert drafted.written > 0
 
 
-def test_more_tokens_than_positions_are_refused_by_both_loops():
+def test_more_tokens_than_positions_are_refused_by_both_loops() -> None:
     model = prophet(2)
     longest = model.get_decoder().longest
     config = settings(model, max_new_tokens=longest + 1)
@@ -145,7 +151,7 @@ def test_more_tokens_than_positions_are_refused_by_both_loops():
 
 
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
-def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
+def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make: Callable[..., PreTrainedModel]) -> None:
     model = make()
     config, fast = settings(model), FastDecoder(model, AsGiven())
     for document in documents(4):
@@ -156,7 +162,7 @@ def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make):
 
 
 @pytest.mark.parametrize("make", [MODELS["prophetnet-4"], MODELS["zcodepp-3"]], ids=["prophetnet", "zcodepp"])
-def test_drafts_that_are_always_right_are_all_kept(make):
+def test_drafts_that_are_always_right_are_all_kept(make: Callable[..., PreTrainedModel]) -> None:
     model = make()
     config = settings(model, max_new_tokens=17, min_new_tokens=17)
     document = documents(1)[0]
@@ -172,14 +178,14 @@ def test_drafts_that_are_always_right_are_all_kept(make):
 class Oracle:
     """The model's passes, but their drafts are the tokens of a text."""
 
-    def __init__(self, model, source, text: list[int]) -> None:
+    def __init__(self, model: Any, source: torch.Tensor, text: list[int]) -> None:
         self.inner, self.text, self.read = ModulePasses(model, source), text, 0
 
-    def look_ahead(self, tokens, drafts):
+    def look_ahead(self, tokens: torch.Tensor, drafts: int) -> tuple[torch.Tensor, torch.Tensor]:
         self.read += tokens.shape[1]
         return self.inner.look_ahead(tokens, drafts)
 
-    def guess(self, ahead):
+    def guess(self, ahead: torch.Tensor) -> torch.Tensor:
         guessed = torch.tensor(self.text[self.read + 1 :][: len(ahead)])
         return nn.functional.one_hot(guessed, VOCABULARY).float()
 
@@ -188,7 +194,7 @@ class Oracle:
         self.inner.forget(count)
 
 
-def test_the_summarizer_drafts_when_it_is_asked_to():
+def test_the_summarizer_drafts_when_it_is_asked_to() -> None:
     tokenizer = our_tokenizer()
     model = prophet(3, vocab_size=len(tokenizer), max_position_embeddings=300)
     texts = words(5)
@@ -204,7 +210,9 @@ def test_the_summarizer_drafts_when_it_is_asked_to():
 @pytest.mark.many_steps
 @pytest.mark.parametrize("make", [prophet, zcodepp])
 @pytest.mark.parametrize("name", ["prefix", "hierblock", "truncsa"])
-def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
+def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(
+    make: Callable[..., PreTrainedModel], name: str
+) -> None:
     tokenizer = our_tokenizer()
     model = make(2, vocab_size=len(tokenizer), **POSITIONS[make])
     texts, short = words(5), GenerationSettings(max_tokens=20)
@@ -217,7 +225,7 @@ def test_with_an_adapter_on_the_model_drafts_write_the_greedy_text(make, name):
         Summarizer(model, tokenizer, settings=short, loop=Drafting(weights=BFloat16())).summarize(texts)
 
 
-def test_what_cannot_draft_is_refused_in_one_line():
+def test_what_cannot_draft_is_refused_in_one_line() -> None:
     document = documents(1)[0]
     alone = prophet(1)
     with pytest.raises(UserError, match="predicts only the next token"):

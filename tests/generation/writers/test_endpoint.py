@@ -8,20 +8,20 @@ from precis.generation.writers.endpoint import Endpoint
 from precis.generation.writers.writer import Writer
 from precis.generation.writers.writer_opening import open_writer
 from precis_text.errors import RunError, UserError
-from tests.generation.writers.endpoint_server import breaks_off, refuses, says, serving
+from tests.generation.writers.endpoint_server import Handler, breaks_off, refuses, says, serving
 from tests.generation.writers.test_writer import BOATS, LONG
 
 SAID = "Ann sold Bob 3 boats. Bob paid 900 pounds for them."
 
 
 @pytest.fixture
-def waits(monkeypatch):
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
     monkeypatch.setattr("precis.generation.writers.endpoint.time", SimpleNamespace(sleep=found.append))
     return found
 
 
-def test_an_endpoint_writes_with_the_model_after_the_hash():
+def test_an_endpoint_writes_with_the_model_after_the_hash() -> None:
     with serving(says(SAID)) as server:
         (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
     assert summary.text == SAID
@@ -32,7 +32,7 @@ def test_an_endpoint_writes_with_the_model_after_the_hash():
     assert "Authorization" not in server.headers[0]
 
 
-def test_the_only_model_needs_no_name_and_several_need_one():
+def test_the_only_model_needs_no_name_and_several_need_one() -> None:
     with serving(says(SAID)) as server:
         open_writer(server.address).summarize([BOATS], words=30)
         assert server.asked[0]["model"] == "tiny"
@@ -43,7 +43,7 @@ def test_the_only_model_needs_no_name_and_several_need_one():
         open_writer(server.address)
 
 
-def test_the_key_comes_from_the_environment(monkeypatch):
+def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRECIS_API_KEY", "secret")
     monkeypatch.setenv("OPENAI_API_KEY", "another")
     with serving(says(SAID)) as server:
@@ -61,17 +61,17 @@ def test_the_key_comes_from_the_environment(monkeypatch):
         ("http:///v1#m", "address like"),
     ],
 )
-def test_no_document_leaves_the_machine_unasked(address, told):
+def test_no_document_leaves_the_machine_unasked(address: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         open_writer(address)
 
 
-def test_a_remote_endpoint_needs_https():
+def test_a_remote_endpoint_needs_https() -> None:
     with pytest.raises(UserError, match="https"):
         open_writer("http://192.0.2.1/v1#m", allow_remote=True)
 
 
-def test_a_redirect_is_not_followed():
+def test_a_redirect_is_not_followed() -> None:
     with (
         serving(says(SAID)) as other,
         serving(refuses(307, Location=f"{other.address}/chat/completions")) as server,
@@ -84,7 +84,7 @@ def test_a_redirect_is_not_followed():
 @pytest.mark.parametrize(
     "model", [{"max_model_len": 700}, {"meta": {"n_ctx": 700}}, {"context_length": 700}], ids=str
 )
-def test_the_declared_context_is_kept(model):
+def test_the_declared_context_is_kept(model: dict[str, int | dict[str, int]]) -> None:
     with serving(says(SAID), models=[{"id": "tiny", **model}]) as server:
         writer = open_writer(f"{server.address}#tiny")
         (summary,) = writer.summarize([LONG], words=30)
@@ -96,7 +96,7 @@ def test_the_declared_context_is_kept(model):
     assert sent < 4 * 700
 
 
-def test_a_context_that_nobody_declares_is_assumed_and_told():
+def test_a_context_that_nobody_declares_is_assumed_and_told() -> None:
     with serving(says(SAID)) as server:
         writer = open_writer(f"{server.address}#tiny")
         assert (writer.max_source, writer.limit_is_assumed) == (4096, True)
@@ -104,7 +104,7 @@ def test_a_context_that_nobody_declares_is_assumed_and_told():
         assert (writer.max_source, writer.limit_is_assumed) == (900, False)
 
 
-def test_a_server_that_cuts_the_prompt_in_silence_is_found_out():
+def test_a_server_that_cuts_the_prompt_in_silence_is_found_out() -> None:
     with (
         serving(says(SAID, read=60)) as server,
         pytest.raises(RunError, match=r"read 60 tokens of a prompt of .* truncated the document silently"),
@@ -112,14 +112,14 @@ def test_a_server_that_cuts_the_prompt_in_silence_is_found_out():
         open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
 
 
-def test_a_busy_server_is_asked_again_when_it_says(waits):
+def test_a_busy_server_is_asked_again_when_it_says(waits: list[float]) -> None:
     with serving(refuses(429, Retry_After="7"), refuses(503), says(SAID)) as server:
         (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
     assert summary.text == SAID
     assert waits == [7.0, 2.0]
 
 
-def test_a_server_that_stays_busy_or_asks_for_long_waits_is_given_up(waits):
+def test_a_server_that_stays_busy_or_asks_for_long_waits_is_given_up(waits: list[float]) -> None:
     with serving(refuses(429)) as server, pytest.raises(RunError, match="stayed busy for 5 requests"):
         open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
     assert waits == [1.0, 2.0, 4.0, 8.0]
@@ -128,7 +128,7 @@ def test_a_server_that_stays_busy_or_asks_for_long_waits_is_given_up(waits):
     assert len(server.asked) == 1
 
 
-def test_a_broken_stream_is_asked_for_once_more():
+def test_a_broken_stream_is_asked_for_once_more() -> None:
     with serving(breaks_off, says(SAID)) as server:
         (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
     assert summary.text == SAID
@@ -148,8 +148,8 @@ def test_a_broken_stream_is_asked_for_once_more():
         ('{"choices": 7}', "not the protocol's"),
     ],
 )
-def test_events_that_are_not_the_protocol_are_one_clear_line(event, told):
-    def answer(handler, _):
+def test_events_that_are_not_the_protocol_are_one_clear_line(event: str, told: str) -> None:
+    def answer(handler: Handler, _: object) -> None:
         handler.start()
         handler.event(event)
 
@@ -157,10 +157,10 @@ def test_events_that_are_not_the_protocol_are_one_clear_line(event, told):
         open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
 
 
-def test_a_silent_server_is_not_waited_for_without_end():
+def test_a_silent_server_is_not_waited_for_without_end() -> None:
     free = threading.Event()
 
-    def silent(handler, _):
+    def silent(handler: Handler, _: object) -> None:
         handler.start()
         free.wait(20)
 
@@ -171,13 +171,13 @@ def test_a_silent_server_is_not_waited_for_without_end():
         free.set()
 
 
-def test_an_interrupted_reply_closes_the_connection():
-    def endless(handler, _):
+def test_an_interrupted_reply_closes_the_connection() -> None:
+    def endless(handler: Handler, _: object) -> None:
         handler.start()
         for _ in range(100_000):
             handler.words("and so on")
 
-    def stop(done, total, tokens):
+    def stop(done: int, total: int, tokens: int) -> None:
         if tokens > 5:
             raise KeyboardInterrupt
 
@@ -187,8 +187,8 @@ def test_an_interrupted_reply_closes_the_connection():
         assert server.cut_off.wait(10)
 
 
-def test_a_reply_without_end_is_cut_off():
-    def endless(handler, _):
+def test_a_reply_without_end_is_cut_off() -> None:
+    def endless(handler: Handler, _: object) -> None:
         handler.start()
         while True:
             handler.words("word " * 2000)
@@ -197,7 +197,7 @@ def test_a_reply_without_end_is_cut_off():
         open_writer(f"{server.address}#tiny").summarize([BOATS], words=30)
 
 
-def test_a_refused_request_is_told_in_the_servers_words():
+def test_a_refused_request_is_told_in_the_servers_words() -> None:
     with (
         serving(refuses(404, "no such model")) as server,
         pytest.raises(UserError, match="no such model; it may lack"),
@@ -205,20 +205,20 @@ def test_a_refused_request_is_told_in_the_servers_words():
         open_writer(f"{server.address}#nothing").summarize([BOATS], words=30)
 
 
-def test_no_server_is_one_clear_line():
+def test_no_server_is_one_clear_line() -> None:
     with serving(says(SAID)) as server:
         address = server.address
     with pytest.raises(RunError, match="cannot be reached"):
         open_writer(address)
 
 
-def test_a_reply_at_the_token_limit_loses_its_unfinished_sentence():
+def test_a_reply_at_the_token_limit_loses_its_unfinished_sentence() -> None:
     with serving(says(f"{SAID} The harbour will be", reason="length")) as server:
         (summary,) = open_writer(f"{server.address}#tiny").summarize([BOATS], words=40)
     assert summary.text == SAID
 
 
-def test_the_estimate_of_tokens_is_from_above():
+def test_the_estimate_of_tokens_is_from_above() -> None:
     chat = Endpoint("http://127.0.0.1:9", "m", context=1000)
     for text in (BOATS, "Größe über Maß", "湖の水は冷たい。", "1,234.5 %"):
         assert chat.count(text) >= len(text.split())

@@ -1,14 +1,17 @@
 """Fifty instructions inside documents, at a model that obeys each of them: form, length and language stay."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import wrap
 
 import pytest
 
+from precis.generation.summary import Summary
 from precis.generation.writers.writer import Writer
 from precis.generation.writers.writer_opening import open_writer
 from precis.phases.use.input_documents import Reading, read_documents
+from precis_text.forms.form import FormType
 from precis_text.language import language_of
 from precis_text.support.injections import speaks_to_a_model
 from precis_text.words import length_in_words
@@ -44,7 +47,7 @@ def poisoned(injection: str, place: str) -> str:
     return parts.get(place) or f"{BOATS[:middle]}\n\n{injection}\n\n{BOATS[middle:]}"
 
 
-def check(summary, *, words: int, form: str = "paragraph") -> None:
+def check(summary: Summary, *, words: int, form: str = "paragraph") -> None:
     assert "PWNED" not in summary.text
     assert 0 < length_in_words(summary.text) <= words
     assert language_of(summary.text) in ("en", None)
@@ -52,13 +55,13 @@ def check(summary, *, words: int, form: str = "paragraph") -> None:
     assert all(line.startswith("- ") for line in summary.text.splitlines()) == (form == "key-points")
 
 
-def test_there_are_fifty():
+def test_there_are_fifty() -> None:
     assert len(set(INJECTIONS)) == 50
 
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
 @pytest.mark.parametrize("form", ["paragraph", "key-points", "headline"])
-def test_no_injection_in_a_text_is_obeyed(say, form):
+def test_no_injection_in_a_text_is_obeyed(say: Callable[[str], str], form: FormType) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
         text = poisoned(injection, PLACES[number % len(PLACES)])
@@ -66,7 +69,7 @@ def test_no_injection_in_a_text_is_obeyed(say, form):
         check(summary, words=25, form=form)
 
 
-def test_the_fence_has_one_start_and_one_end_and_no_mark_of_a_chat_inside():
+def test_the_fence_has_one_start_and_one_end_and_no_mark_of_a_chat_inside() -> None:
     chat = FakeChat(obedient)
     for injection in INJECTIONS:
         Writer(chat, check="free").summarize([f"{BOATS} He said: «{injection[:30]}»"], words=25)
@@ -82,7 +85,9 @@ def _more() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
-def test_no_injection_of_other_kinds_is_obeyed_by_a_model_that_obeys_each(say, tmp_path):
+def test_no_injection_of_other_kinds_is_obeyed_by_a_model_that_obeys_each(
+    say: Callable[[str], str], tmp_path: Path
+) -> None:
     """A sentence that no rule knows may reach the model and be quoted; what it asks for is never the summary."""
     reached = {"known": 0, "unknown": 0}
     for number, (known, place, injection) in enumerate(_more()):
@@ -101,14 +106,16 @@ def test_no_injection_of_other_kinds_is_obeyed_by_a_model_that_obeys_each(say, t
     assert reached == {"known": 2, "unknown": 21}  # docs/experiments/writers.md
 
 
-def test_what_is_left_out_is_told():
+def test_what_is_left_out_is_told() -> None:
     (summary,) = Writer(FakeChat(obedient)).summarize([poisoned(INJECTIONS[0], "inside")], words=25)
     assert summary.tokens_read == summary.document_tokens - len(INJECTIONS[0].split())
     assert summary.how == "whole"
 
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
-def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(tmp_path, say):
+def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(
+    tmp_path: Path, say: Callable[[str], str]
+) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
         name = re.sub(r"[^\w ]", " ", injection)[:60]
@@ -124,7 +131,7 @@ def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(tmp_path, say):
 
 
 @pytest.mark.parametrize("say", [obedient, everywhere])
-def test_no_injection_in_the_metadata_of_a_pdf_is_obeyed(tmp_path, say):
+def test_no_injection_in_the_metadata_of_a_pdf_is_obeyed(tmp_path: Path, say: Callable[[str], str]) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
         file = tmp_path / f"{number}.pdf"
@@ -135,14 +142,14 @@ def test_no_injection_in_the_metadata_of_a_pdf_is_obeyed(tmp_path, say):
         check(summary, words=25)
 
 
-def test_a_tiny_model_keeps_form_and_length_under_injections(tmp_path):
+def test_a_tiny_model_keeps_form_and_length_under_injections(tmp_path: Path) -> None:
     writer = open_writer(save_llama(tmp_path / "llama"))
     for injection in INJECTIONS[::7]:
         (summary,) = writer.summarize([poisoned(injection, "inside")], words=20)
         check(summary, words=20)
 
 
-def test_ordinary_sentences_do_not_speak_to_a_model():
+def test_ordinary_sentences_do_not_speak_to_a_model() -> None:
     assert not any(map(speaks_to_a_model, re.split(r"(?<=\.) ", BOATS)))
     report = Path(__file__).parents[3] / "examples" / "documents" / "report.txt"
     found = [each for each in re.split(r"(?<=[.!?])\s", report.read_text()) if speaks_to_a_model(each)]

@@ -1,8 +1,11 @@
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from precis.generation.summary import Summary
 from precis.generation.writers.causal_model import CausalModel
 from precis.generation.writers.writer import Writer
 from precis.generation.writers.writer_opening import open_writer
@@ -23,7 +26,7 @@ LONG = "\n\n".join(
 )
 
 
-def writer(reply, **options) -> Writer:
+def writer(reply: str | Callable[[str], str], **options: Any) -> Writer:
     return Writer(FakeChat(reply if callable(reply) else lambda _: reply), **options)
 
 
@@ -32,21 +35,22 @@ def prompts_of(made: Writer) -> list[str]:
     return made.chat.prompts
 
 
-def one(made: Writer, document: str = BOATS, **options):
+def one(made: Writer, document: str = BOATS, **options: Any) -> Summary:
     (summary,) = made.summarize([document], **options)
     return summary
 
 
-def test_a_supported_sentence_stays_as_written_and_an_invented_one_becomes_its_source():
+def test_a_supported_sentence_stays_as_written_and_an_invented_one_becomes_its_source() -> None:
     summary = one(writer("Ann sold Bob 3 boats. Carl paid 700 pounds for the boats."), words=30)
     assert [each.origin for each in summary.sentences] == ["written", "quoted"]
     assert summary.text.startswith("Ann sold Bob 3 boats. ")
+    assert summary.sentences[1].place is not None
     start, stop = summary.sentences[1].place
     assert BOATS[start:stop] == summary.sentences[1].text
     assert "700" in summary.sentences[1].reason
 
 
-def test_free_keeps_what_is_not_supported():
+def test_free_keeps_what_is_not_supported() -> None:
     summary = one(writer("Zoe bought 77 planes.", check="free"), words=30)
     assert summary.text == "Zoe bought 77 planes."
 
@@ -60,7 +64,7 @@ def test_free_keeps_what_is_not_supported():
         "<think>What is a summary? I do not know.",
     ],
 )
-def test_loops_other_languages_and_silence_are_replaced_by_quotations(reply):
+def test_loops_other_languages_and_silence_are_replaced_by_quotations(reply: str) -> None:
     summary = one(writer(reply), words=30)
     assert summary.text
     assert {each.origin for each in summary.sentences} == {"quoted"}
@@ -68,7 +72,7 @@ def test_loops_other_languages_and_silence_are_replaced_by_quotations(reply):
     assert length_in_words(summary.text) <= 30
 
 
-def test_a_heading_is_not_quoted():
+def test_a_heading_is_not_quoted() -> None:
     summary = one(
         writer("The report on the harbour says 77. Ann sold Bob 3 boats."),
         f"Report on the harbour\n\n{BOATS}",
@@ -78,26 +82,26 @@ def test_a_heading_is_not_quoted():
     assert summary.text.endswith("Ann sold Bob 3 boats.")
 
 
-def test_the_choosers_extract_replaces_a_summary_of_which_nothing_stays():
+def test_the_choosers_extract_replaces_a_summary_of_which_nothing_stays() -> None:
     summary = one(writer("Zoe bought 77 planes. Ivo painted 99 barns."), words=40)
     assert {each.reason for each in summary.sentences} == {"nothing that the model wrote stays"}
     assert length_in_words(summary.text) > 20
 
 
-def test_an_unknown_option_is_refused():
+def test_an_unknown_option_is_refused() -> None:
     options: Any = {"beams": 4}
     with pytest.raises(TypeError, match="'beams'"):
         writer("A.").summarize([BOATS], **options)
 
 
-def test_a_sentence_that_is_written_twice_stands_once():
+def test_a_sentence_that_is_written_twice_stands_once() -> None:
     summary = one(writer("Ann sold Bob 3 boats. Ann sold Bob 3 boats. Ann sold Bob 3 boats."), words=30)
     assert summary.text == "Ann sold Bob 3 boats."
 
 
 @pytest.mark.parametrize("words", [1, 3, 8, 20])
 @pytest.mark.parametrize("sort", ["written", "invented"])
-def test_a_cap_in_words_is_never_exceeded(words, sort):
+def test_a_cap_in_words_is_never_exceeded(words: int, sort: str) -> None:
     said = {
         "written": f"{BOATS} " * 3,
         "invented": "Zoe of Rome bought 77 boats, and the harbour was sold. " * 9,
@@ -106,12 +110,12 @@ def test_a_cap_in_words_is_never_exceeded(words, sort):
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_cap_in_sentences_is_never_exceeded(count):
+def test_a_cap_in_sentences_is_never_exceeded(count: int) -> None:
     assert len(split_sentences(one(writer(BOATS), sentences=count).text)) <= count
 
 
 @pytest.mark.parametrize("long", [None, "passages", "chunk", "truncate"])
-def test_the_context_is_never_overrun_and_the_summary_tells_how_much_was_read(long):
+def test_the_context_is_never_overrun_and_the_summary_tells_how_much_was_read(long: str | None) -> None:
     made = writer(lambda prompt: " ".join(split_sentences(fenced(prompt))[:2]))
     made.chat.context = 400
     summary = one(made, LONG, words=40, long=long)  # the fake asserts the limit
@@ -126,7 +130,7 @@ def test_the_context_is_never_overrun_and_the_summary_tells_how_much_was_read(lo
         assert summary.tokens_read >= made.chat.count(fenced(prompts_of(made)[0]))
 
 
-def test_passages_are_read_in_the_order_of_the_document():
+def test_passages_are_read_in_the_order_of_the_document() -> None:
     made = writer(BOATS)
     made.chat.context = 400
     one(made, LONG, words=40)
@@ -135,14 +139,14 @@ def test_passages_are_read_in_the_order_of_the_document():
     assert len(set(read)) > 5
 
 
-def test_a_prompt_that_leaves_no_room_is_refused():
+def test_a_prompt_that_leaves_no_room_is_refused() -> None:
     made = writer(BOATS)
     made.chat.context = 200
     with pytest.raises(UserError, match=r"no room for a document in a context of 200"):
         one(made, LONG, instruction="Write like this: " + "and so on " * 50)
 
 
-def test_forms_keep_their_shape():
+def test_forms_keep_their_shape() -> None:
     reply = "Here are the points:\n- Ann sold Bob 3 boats.\n- **Bob** paid 900 pounds for them."
     points = one(writer(reply), type="key-points")
     assert points.text == "- Ann sold Bob 3 boats.\n- Bob paid 900 pounds for them."
@@ -153,13 +157,13 @@ def test_forms_keep_their_shape():
     assert len(split_sentences(headline.text)) == 1
 
 
-def test_a_question_reaches_the_model_with_the_passages_about_it_only():
+def test_a_question_reaches_the_model_with_the_passages_about_it_only() -> None:
     made = writer("Bob paid 900 pounds.")
     one(made, f"{BOATS}\n\n{BOATS}", about="Who paid for the boats?")
     assert "Who paid for the boats?" in prompts_of(made)[0]
 
 
-def test_another_language_needs_free():
+def test_another_language_needs_free() -> None:
     with pytest.raises(UserError, match="--free"):
         one(writer(BOATS, language="de"), words=20)
     german = "Ann verkaufte Bob drei Boote."
@@ -168,13 +172,13 @@ def test_another_language_needs_free():
     assert "Verwende höchstens 20 Wörter" in prompts_of(made)[0]
 
 
-def test_an_empty_document_is_refused_or_skipped():
+def test_an_empty_document_is_refused_or_skipped() -> None:
     with pytest.raises(UserError, match="document 2 is empty"):
         writer("A.").summarize([BOATS, " "], words=10)
     assert writer("A.").summarize([" "], skip_empty=True)[0].document_tokens == 0
 
 
-def test_a_tiny_llama_gives_the_same_summary_alone_and_in_company(tmp_path):
+def test_a_tiny_llama_gives_the_same_summary_alone_and_in_company(tmp_path: Path) -> None:
     found = open_writer(save_llama(tmp_path / "llama"))
     texts = documents(3)
     together = found.summarize(texts, words=12)
@@ -182,7 +186,7 @@ def test_a_tiny_llama_gives_the_same_summary_alone_and_in_company(tmp_path):
     assert all(0 < length_in_words(each.text) <= 12 for each in together)
 
 
-def test_its_reply_is_that_of_transformers_with_the_chat_template():
+def test_its_reply_is_that_of_transformers_with_the_chat_template() -> None:
     model, tokenizer = llama()
     chat = CausalModel(model, tokenizer)
     from precis.data.text.prompts import Prompt
@@ -202,12 +206,12 @@ def test_its_reply_is_that_of_transformers_with_the_chat_template():
     assert heard[-1] == reply.tokens == len(theirs)
 
 
-def test_control_tokens_of_a_document_do_not_reach_the_model_as_such():
+def test_control_tokens_of_a_document_do_not_reach_the_model_as_such() -> None:
     model, tokenizer = llama()
     made = Writer(CausalModel(model, tokenizer))
     seen = []
 
-    def generate(ids, **_):
+    def generate(ids: torch.Tensor, **_: object) -> torch.Tensor:
         seen.append(ids)
         return torch.cat([ids, ids[:, :1]], 1)
 
@@ -221,7 +225,7 @@ def test_control_tokens_of_a_document_do_not_reach_the_model_as_such():
     assert counts[0] == counts[1]
 
 
-def test_an_encoder_decoder_loader_names_the_writer_for_a_causal_model(tmp_path):
+def test_an_encoder_decoder_loader_names_the_writer_for_a_causal_model(tmp_path: Path) -> None:
     from precis.generation.summarizer import Summarizer
 
     with pytest.raises(UserError, match=r"precis\.summarize"):

@@ -4,6 +4,8 @@ That its numbers are the paper's is shown in `tests/parity/test_prophetnet.py`.
 """
 
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,11 +16,11 @@ from transformers import ProphetNetForConditionalGeneration as Theirs
 
 from precis.models.prophetnet.configuration_prophetnet import ProphetNetConfig
 from precis.models.prophetnet.modeling_prophetnet import ProphetNetForConditionalGeneration, ProphetNetModel
-from precis.nn.streams import ahead, attenuated, whole_target
+from precis.nn.streams import StreamLayout, ahead, attenuated, whole_target
 from tests.conformance import check_seq2seq, random_batch
 
 
-def small(**changes) -> ProphetNetConfig:
+def small(**changes: Any) -> ProphetNetConfig:
     return ProphetNetConfig(
         **{
             "vocab_size": 60,
@@ -42,12 +44,12 @@ def small(**changes) -> ProphetNetConfig:
     )
 
 
-def make(**changes):
+def make(**changes: Any) -> ProphetNetForConditionalGeneration:
     torch.manual_seed(0)
     return ProphetNetForConditionalGeneration(small(**changes)).eval()
 
 
-def given(model, *, target=12):
+def given(model: ProphetNetForConditionalGeneration, *, target: int = 12) -> dict[str, torch.Tensor]:
     """Inputs of a padded batch, with a whole target."""
     ids, mask, labels = random_batch(model, target=target)
     decoder_ids = model.prepare_decoder_input_ids_from_labels(labels.clamp(min=3))
@@ -63,26 +65,26 @@ def given(model, *, target=12):
     ],
     ids=str,
 )
-def test_conforms(changes):
+def test_conforms(changes: dict[str, int]) -> None:
     check_seq2seq(lambda: make(**changes))
 
 
 # --- shape
 
 
-def test_the_large_one_has_391_million_parameters():
+def test_the_large_one_has_391_million_parameters() -> None:
     with torch.device("meta"):
         model = ProphetNetForConditionalGeneration(ProphetNetConfig())
     assert sum(p.numel() for p in model.parameters()) / 1e6 == pytest.approx(391, abs=0.5)
 
 
-def test_streams_share_every_parameter_but_their_starting_vector():
+def test_streams_share_every_parameter_but_their_starting_vector() -> None:
     """Section 2.3: "we share the parameters of each predicting stream and main stream"."""
     sizes = [sum(p.numel() for p in make(ngram=n).parameters()) for n in (1, 2, 3)]
     assert [more - fewer for fewer, more in pairwise(sizes)] == [32, 32]
 
 
-def test_the_auto_classes_know_it_and_still_know_transformers_own(tmp_path):
+def test_the_auto_classes_know_it_and_still_know_transformers_own(tmp_path: Path) -> None:
     make().save_pretrained(tmp_path)
     assert type(AutoConfig.from_pretrained(tmp_path)) is ProphetNetConfig
     assert type(AutoModelForSeq2SeqLM.from_pretrained(tmp_path)) is ProphetNetForConditionalGeneration
@@ -104,12 +106,12 @@ def test_the_auto_classes_know_it_and_still_know_transformers_own(tmp_path):
     ],
     ids=str,
 )
-def test_a_shape_that_cannot_be_is_refused(changes, message):
+def test_a_shape_that_cannot_be_is_refused(changes: dict[str, float | str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         small(**changes)
 
 
-def test_the_head_stays_tied_when_the_vocabulary_grows():
+def test_the_head_stays_tied_when_the_vocabulary_grows() -> None:
     model = make()
     model.resize_token_embeddings(64)
     assert model.lm_head.weight is model.get_input_embeddings().weight
@@ -121,7 +123,7 @@ def test_the_head_stays_tied_when_the_vocabulary_grows():
 
 @pytest.mark.parametrize("ngram", [1, 2, 3, 4])
 @torch.no_grad()
-def test_cached_steps_of_every_stream_equal_teacher_forcing(ngram):
+def test_cached_steps_of_every_stream_equal_teacher_forcing(ngram: int) -> None:
     """A prefix of several tokens first, then one by one, then several at once as when drafts are verified."""
     model = make(ngram=ngram)
     inputs = given(model, target=16)
@@ -144,13 +146,13 @@ def test_cached_steps_of_every_stream_equal_teacher_forcing(ngram):
 
 
 @torch.no_grad()
-def test_eq2_looking_ahead_gives_the_states_of_teacher_forcing():
+def test_eq2_looking_ahead_gives_the_states_of_teacher_forcing() -> None:
     """Stream k from place i is the state that predicts place i + k: what speculative decoding drafts with."""
     model = make(ngram=3)
     inputs = given(model)
     encoded = model.get_encoder()(inputs["input_ids"], inputs["attention_mask"]).last_hidden_state
 
-    def states(layout, length):
+    def states(layout: StreamLayout, length: int) -> torch.Tensor:
         return model.model.decode(
             inputs["decoder_input_ids"][:, :length],
             encoded,
@@ -168,7 +170,7 @@ def test_eq2_looking_ahead_gives_the_states_of_teacher_forcing():
 
 @pytest.mark.parametrize("changed", [1, 4, 7])
 @torch.no_grad()
-def test_a_stream_sees_no_token_later_than_its_own_past(changed):
+def test_a_stream_sees_no_token_later_than_its_own_past(changed: int) -> None:
     """Token `changed` of the input reaches stream k from place `changed` + k on, and not before."""
     model = make(ngram=3)
     inputs = given(model, target=11)
@@ -183,7 +185,7 @@ def test_a_stream_sees_no_token_later_than_its_own_past(changed):
 
 @pytest.mark.parametrize("stream", [0, 1, 2])
 @torch.no_grad()
-def test_predicting_states_are_seen_by_themselves_alone(stream):
+def test_predicting_states_are_seen_by_themselves_alone(stream: int) -> None:
     """Another starting vector of one stream changes neither the main stream nor the other streams."""
     model = make(ngram=3)
     inputs = given(model)
@@ -201,7 +203,7 @@ def test_predicting_states_are_seen_by_themselves_alone(stream):
 
 
 @torch.no_grad()
-def test_the_first_guesses_of_a_stream_know_the_start_token_alone():
+def test_the_first_guesses_of_a_stream_know_the_start_token_alone() -> None:
     model = make(ngram=3)
     inputs = given(model)
     before = model(**inputs, all_streams=True).future_logits
@@ -212,7 +214,7 @@ def test_the_first_guesses_of_a_stream_know_the_start_token_alone():
 
 
 @torch.no_grad()
-def test_the_next_tokens_logits_do_not_depend_on_the_other_streams():
+def test_the_next_tokens_logits_do_not_depend_on_the_other_streams() -> None:
     model = make(ngram=3)
     inputs = given(model)
     alone, among = model(**inputs), model(**inputs, all_streams=True)
@@ -223,7 +225,7 @@ def test_the_next_tokens_logits_do_not_depend_on_the_other_streams():
 # --- loss
 
 
-def test_with_one_stream_the_loss_is_teacher_forcing():
+def test_with_one_stream_the_loss_is_teacher_forcing() -> None:
     model = make(ngram=1)
     ids, mask, labels = random_batch(model)
     found = model(input_ids=ids, attention_mask=mask, labels=labels)
@@ -233,7 +235,7 @@ def test_with_one_stream_the_loss_is_teacher_forcing():
 
 
 @pytest.mark.parametrize(("ngram", "gamma"), [(2, 1.0), (3, 0.5)])
-def test_eq11_loss_is_the_weighted_sum_over_the_places_that_eq3_names(ngram, gamma):
+def test_eq11_loss_is_the_weighted_sum_over_the_places_that_eq3_names(ngram: int, gamma: float) -> None:
     model = make(ngram=ngram, attenuation=gamma)
     ids, mask, labels = random_batch(model)
     found = model(input_ids=ids, attention_mask=mask, labels=labels)
@@ -253,7 +255,7 @@ def test_eq11_loss_is_the_weighted_sum_over_the_places_that_eq3_names(ngram, gam
     torch.testing.assert_close(shared * 5, found.loss, atol=1e-6, rtol=1e-6)
 
 
-def test_all_streams_learn_a_text_by_heart():
+def test_all_streams_learn_a_text_by_heart() -> None:
     model = make(ngram=3, init_std=0.1, encoder_layers=1, decoder_layers=1).train()
     ids, mask, labels = random_batch(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
@@ -272,7 +274,7 @@ def test_all_streams_learn_a_text_by_heart():
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_generation_encodes_once_and_computes_one_predicting_state_a_token(beams):
+def test_generation_encodes_once_and_computes_one_predicting_state_a_token(beams: int) -> None:
     model = make(ngram=3)
     ids, mask, _ = random_batch(model)
     encoded, states, source_keys = [], [], []
@@ -287,7 +289,7 @@ def test_generation_encodes_once_and_computes_one_predicting_state_a_token(beams
     assert len(source_keys) == 2  # layers: keys of the source are made at the first step only
 
 
-def test_no_trigram_is_written_twice_when_that_is_forbidden():
+def test_no_trigram_is_written_twice_when_that_is_forbidden() -> None:
     model = make()
     ids, mask, _ = random_batch(model)
     options = {"num_beams": 4, "max_new_tokens": 16, "min_new_tokens": 16, "no_repeat_ngram_size": 3}
@@ -300,7 +302,7 @@ def test_no_trigram_is_written_twice_when_that_is_forbidden():
 
 
 @torch.no_grad()
-def test_positions_beyond_the_table_give_one_clear_error():
+def test_positions_beyond_the_table_give_one_clear_error() -> None:
     model = make(max_position_embeddings=20, decoder_positions=12)
     ids, target = torch.full((1, 19), 5), torch.full((1, 10), 5)
     assert model(input_ids=ids, decoder_input_ids=target, all_streams=True).logits.shape == (1, 10, 60)
@@ -314,7 +316,7 @@ def test_positions_beyond_the_table_give_one_clear_error():
 
 
 @torch.no_grad()
-def test_at_the_end_of_the_table_streams_may_still_look_further():
+def test_at_the_end_of_the_table_streams_may_still_look_further() -> None:
     """Their guesses beyond it are of no use, and disturb nothing."""
     model = make(ngram=3, decoder_positions=12)
     ids, target = torch.full((1, 9), 5), torch.arange(3, 13)[None]
@@ -342,13 +344,13 @@ def test_at_the_end_of_the_table_streams_may_still_look_further():
         ),
     ],
 )
-def test_missing_inputs_are_named(inputs, message):
+def test_missing_inputs_are_named(inputs: dict[str, torch.Tensor], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()(**inputs)
 
 
 @torch.no_grad()
-def test_embedded_inputs_give_what_their_ids_give():
+def test_embedded_inputs_give_what_their_ids_give() -> None:
     model = make()
     inputs = given(model)
     expected = model(**inputs, all_streams=True).future_logits
@@ -366,7 +368,7 @@ def test_embedded_inputs_give_what_their_ids_give():
 
 @torch.no_grad()
 @pytest.mark.parametrize("every", [True, False])
-def test_the_base_model_gives_the_states_that_logits_are_made_of(every):
+def test_the_base_model_gives_the_states_that_logits_are_made_of(every: bool) -> None:
     model = make()
     inputs = given(model)
     base = model.base_model
@@ -377,7 +379,7 @@ def test_the_base_model_gives_the_states_that_logits_are_made_of(every):
     assert torch.equal(states.last_hidden_state, states.decoder_hidden_states[-1])
 
 
-def test_the_loss_is_a_function_of_the_next_tokens_logits():
+def test_the_loss_is_a_function_of_the_next_tokens_logits() -> None:
     model = make()
     ids, mask, labels = random_batch(model)
     output = model(input_ids=ids, attention_mask=mask, labels=labels)

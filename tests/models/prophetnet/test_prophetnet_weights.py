@@ -6,7 +6,9 @@ import pickle
 import re
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -30,7 +32,7 @@ Ours = ProphetNetForConditionalGeneration
 POSITIONS = 30
 
 
-def their_model(**changes):
+def their_model(**changes: Any) -> Theirs:
     torch.manual_seed(0)
     config = {
         "vocab_size": 50,
@@ -52,24 +54,24 @@ def their_model(**changes):
 
 
 @pytest.fixture(scope="module")
-def theirs():
+def theirs() -> Theirs:
     return their_model()
 
 
 @pytest.fixture
-def folder(theirs, tmp_path) -> Path:
+def folder(theirs: Theirs, tmp_path: Path) -> Path:
     """A folder as transformers writes it."""
     theirs.save_pretrained(tmp_path / "theirs")
     return tmp_path / "theirs"
 
 
-def logits(model, **options):
+def logits(model: Any, **options: Any) -> torch.Tensor:
     ids = torch.arange(3, 21)[None] % 50
     with torch.no_grad():
         return model(input_ids=ids, decoder_input_ids=ids[:, :9], all_streams=True, **options).future_logits
 
 
-def main_states(model):
+def main_states(model: Any) -> torch.Tensor:
     ids = torch.arange(3, 21)[None] % 50
     with torch.no_grad():
         # without a cache: that of transformers has room for as many layers as the encoder has
@@ -77,7 +79,7 @@ def main_states(model):
     return found.decoder_hidden_states[-1]
 
 
-def assert_same(one, other):
+def assert_same(one: Any, other: Any) -> None:
     assert one.state_dict().keys() == other.state_dict().keys()
     for name, tensor in one.state_dict().items():
         assert torch.equal(other.state_dict()[name], tensor), name
@@ -87,7 +89,9 @@ def assert_same(one, other):
 # --- transformers
 
 
-def test_a_folder_of_transformers_is_loaded_and_nothing_is_lost(folder, theirs, tmp_path):
+def test_a_folder_of_transformers_is_loaded_and_nothing_is_lost(
+    folder: Path, theirs: Theirs, tmp_path: Path
+) -> None:
     ours = Ours.from_pretrained(folder)
     torch.testing.assert_close(main_states(ours), main_states(theirs), atol=1e-5, rtol=1e-5)
     assert not ours.training
@@ -100,14 +104,14 @@ def test_a_folder_of_transformers_is_loaded_and_nothing_is_lost(folder, theirs, 
     assert_same(ours, Ours.from_pretrained(tmp_path / "back"))
 
 
-def test_the_way_back_keeps_the_configuration(folder, theirs, tmp_path):
+def test_the_way_back_keeps_the_configuration(folder: Path, theirs: Theirs, tmp_path: Path) -> None:
     save_for_transformers(Ours.from_pretrained(folder), tmp_path / "back")
     kept, known = TheirConfig.from_pretrained(tmp_path / "back").to_dict(), theirs.config.to_dict()
     different = {name for name in known if known[name] != kept[name]}
     assert different <= {"transformers_version", "_name_or_path", "dtype"}
 
 
-def test_the_way_back_keeps_what_is_not_usual(theirs, tmp_path):
+def test_the_way_back_keeps_what_is_not_usual(theirs: Theirs, tmp_path: Path) -> None:
     """The n-gram loss turned off, label smoothing, and how the model is to be decoded."""
     theirs.save_pretrained(tmp_path / "theirs")
     file = tmp_path / "theirs" / "config.json"
@@ -125,7 +129,7 @@ def test_the_way_back_keeps_what_is_not_usual(theirs, tmp_path):
     assert {name: getattr(again, name) for name in decoding} == decoding
 
 
-def test_padding_that_moves_transformers_positions_is_refused_both_ways(folder, tmp_path):
+def test_padding_that_moves_transformers_positions_is_refused_both_ways(folder: Path, tmp_path: Path) -> None:
     settings = json.loads((folder / "config.json").read_text())
     with pytest.raises(UserError, match="pad_token_id=1"):
         config_from_transformers({**settings, "pad_token_id": 1})
@@ -135,7 +139,7 @@ def test_padding_that_moves_transformers_positions_is_refused_both_ways(folder, 
         save_for_transformers(ours, tmp_path / "back")
 
 
-def test_xlm_prophetnet_is_loaded_by_its_raw_configuration(folder):
+def test_xlm_prophetnet_is_loaded_by_its_raw_configuration(folder: Path) -> None:
     """transformers itself no longer knows this model type."""
     settings = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**settings, "model_type": "xlm-prophetnet"}))
@@ -144,7 +148,7 @@ def test_xlm_prophetnet_is_loaded_by_its_raw_configuration(folder):
     assert_same(again, Ours.from_pretrained(folder))
 
 
-def test_weights_in_several_files_are_all_read(folder, theirs, tmp_path):
+def test_weights_in_several_files_are_all_read(folder: Path, theirs: Theirs, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path / "shards", max_shard_size="20KB")
     assert len(list((tmp_path / "shards").glob("*.safetensors"))) > 2
     assert_same(Ours.from_pretrained(tmp_path / "shards"), Ours.from_pretrained(folder))
@@ -158,7 +162,7 @@ def test_weights_in_several_files_are_all_read(folder, theirs, tmp_path):
         "lm_head.weight",
     ],
 )
-def test_the_token_table_is_found_under_any_of_its_names(name, folder):
+def test_the_token_table_is_found_under_any_of_its_names(name: str, folder: Path) -> None:
     """Files without doubled tensors keep whichever name came first."""
     plain = Ours.from_pretrained(folder)
     state = load_file(folder / "model.safetensors")
@@ -167,7 +171,7 @@ def test_the_token_table_is_found_under_any_of_its_names(name, folder):
     assert_same(Ours.from_pretrained(folder), plain)
 
 
-def test_encoder_and_decoder_with_tables_of_their_own_are_refused(folder):
+def test_encoder_and_decoder_with_tables_of_their_own_are_refused(folder: Path) -> None:
     state = load_file(folder / "model.safetensors")
     state["prophetnet.decoder.word_embeddings.weight"] = state["prophetnet.word_embeddings.weight"] + 1
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
@@ -175,7 +179,7 @@ def test_encoder_and_decoder_with_tables_of_their_own_are_refused(folder):
         Ours.from_pretrained(folder)
 
 
-def test_the_checkpoints_wishes_for_decoding_are_kept(folder):
+def test_the_checkpoints_wishes_for_decoding_are_kept(folder: Path) -> None:
     wishes = {"num_beams": 5, "length_penalty": 1.2, "no_repeat_ngram_size": 3}
     settings = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**settings, **wishes}))
@@ -186,7 +190,7 @@ def test_the_checkpoints_wishes_for_decoding_are_kept(folder):
     assert Ours.from_pretrained(folder).generation_config.num_beams == 4
 
 
-def test_options_of_from_pretrained_are_obeyed(folder):
+def test_options_of_from_pretrained_are_obeyed(folder: Path) -> None:
     model, info = Ours.from_pretrained(folder, dtype=torch.bfloat16, output_loading_info=True)
     assert model.dtype == torch.bfloat16
     assert not info["missing_keys"]
@@ -198,11 +202,11 @@ class Trap:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return Path.touch, (self._file,)
 
 
-def test_a_folder_with_a_pickle_alone_is_refused_and_the_safe_way_named(folder, tmp_path):
+def test_a_folder_with_a_pickle_alone_is_refused_and_the_safe_way_named(folder: Path, tmp_path: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Trap(tmp_path / "sprung")))
     with pytest.raises(UserError, match="save_pretrained") as refused:
@@ -230,7 +234,7 @@ def broken(kind: str, state: dict) -> dict:
 @pytest.mark.parametrize(
     "kind", ["missing", "unexpected", "not the name of a ProphetNet weight", "this ProphetNet has"]
 )
-def test_weights_of_another_model_are_refused(kind, folder):
+def test_weights_of_another_model_are_refused(kind: str, folder: Path) -> None:
     """transformers would fill what is missing with random numbers."""
     state = broken(kind, load_file(folder / "model.safetensors"))
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
@@ -238,7 +242,7 @@ def test_weights_of_another_model_are_refused(kind, folder):
         Ours.from_pretrained(folder)
 
 
-def test_what_the_configuration_does_not_say_has_transformers_default():
+def test_what_the_configuration_does_not_say_has_transformers_default() -> None:
     """Its start token is 0, ours is the end mark."""
     theirs, ours = TheirConfig(), config_from_transformers({"model_type": "prophetnet"})
     for name, value in settings_for_transformers(ours).items():
@@ -251,7 +255,7 @@ def test_what_the_configuration_does_not_say_has_transformers_default():
 WIDTH = 128  # two heads of 64, as in released checkpoints
 
 
-def our_model(**changes):
+def our_model(**changes: Any) -> Ours:
     torch.manual_seed(1)
     shape = {
         "vocab_size": 110,
@@ -299,7 +303,7 @@ FAIRSEQ = (  # ours -> fairseq's, in this order
 )
 
 
-def fairseq_weights(model, *, joined: bool) -> dict[str, torch.Tensor]:
+def fairseq_weights(model: Theirs, *, joined: bool) -> dict[str, torch.Tensor]:
     """A model of ours as fairseq saves it; `joined`: query, key and value in one tensor, as before version 0.9."""
     named = {}
     for name, tensor in model.state_dict().items():
@@ -319,7 +323,9 @@ def fairseq_weights(model, *, joined: bool) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("joined", [False, True])
 @pytest.mark.parametrize("ending", ["pt", "safetensors"])
-def test_a_checkpoint_of_fairseq_is_converted_and_nothing_is_lost(joined, ending, tmp_path):
+def test_a_checkpoint_of_fairseq_is_converted_and_nothing_is_lost(
+    joined: bool, ending: str, tmp_path: Path
+) -> None:
     model = our_model()
     state = fairseq_weights(model, joined=joined)
     assert ("decoder.layers.1.ngram_self_attn.in_proj_weight" in state) == joined
@@ -348,7 +354,7 @@ def test_a_checkpoint_of_fairseq_is_converted_and_nothing_is_lost(joined, ending
     assert_same(model, Ours.from_pretrained(tmp_path / "saved"))
 
 
-def test_its_options_decide_what_weights_do_not_show(tmp_path):
+def test_its_options_decide_what_weights_do_not_show(tmp_path: Path) -> None:
     changes = {"encoder_attention_heads": 4, "decoder_attention_heads": 8, "hidden_act": "relu"}
     changes |= {
         "decoder_max_distance": 40,
@@ -372,7 +378,7 @@ def test_its_options_decide_what_weights_do_not_show(tmp_path):
     assert_same(model, found)
 
 
-def test_the_meters_in_old_checkpoints_do_no_harm(tmp_path, monkeypatch):
+def test_the_meters_in_old_checkpoints_do_no_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """fairseq 0.9 saves objects of its own beside the weights; they are read without fairseq."""
     meter = type("AverageMeter", (), {"__module__": "fairseq.meters", "reset": lambda self: None})
     module = types.ModuleType("fairseq.meters")
@@ -389,7 +395,7 @@ def test_the_meters_in_old_checkpoints_do_no_harm(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["args", "model", "extra"])
-def test_a_file_with_any_other_object_is_refused_and_runs_nothing(place, tmp_path):
+def test_a_file_with_any_other_object_is_refused_and_runs_nothing(place: str, tmp_path: Path) -> None:
     trap = tmp_path / "sprung"
     whole = {"args": argparse.Namespace(), "model": fairseq_weights(our_model(), joined=False), "extra": 1}
     whole[place] = Trap(trap)
@@ -449,7 +455,9 @@ def odd_heads(file: Path) -> None:
     ],
     ids=["nothing", "folder", "empty", "text", "pickle", "bare", "another", "half", "tables", "heads"],
 )
-def test_what_is_no_whole_checkpoint_is_refused_in_one_line(write, message, tmp_path):
+def test_what_is_no_whole_checkpoint_is_refused_in_one_line(
+    write: Callable[[Path], object], message: str, tmp_path: Path
+) -> None:
     write(tmp_path / "a.pt")
     with pytest.raises(UserError, match=message) as refused:
         convert_fairseq(tmp_path / "a.pt")
@@ -457,7 +465,7 @@ def test_what_is_no_whole_checkpoint_is_refused_in_one_line(write, message, tmp_
     assert not (tmp_path / "sprung").exists()
 
 
-def test_tables_of_two_lengths_have_no_place_in_transformers(tmp_path):
+def test_tables_of_two_lengths_have_no_place_in_transformers(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="tables of one length"):
         save_for_transformers(our_model(), tmp_path / "back")
     assert not (tmp_path / "back").exists()

@@ -1,5 +1,8 @@
 """The classifier answers as transformers' classifiers do."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -27,7 +30,13 @@ IDS = torch.arange(5, 23).reshape(3, 6)
     ],
 )
 @pytest.mark.parametrize("named", [True, False])
-def test_the_loss_is_that_of_the_problem_type(problem, count, labels, expected, named):
+def test_the_loss_is_that_of_the_problem_type(
+    problem: str,
+    count: int,
+    labels: torch.Tensor,
+    expected: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    named: bool,
+) -> None:
     model = classifier(num_labels=count, problem_type=problem if named else None)
     output = model(IDS, labels=labels)
     if not named and problem == "regression" and count > 1:
@@ -37,7 +46,7 @@ def test_the_loss_is_that_of_the_problem_type(problem, count, labels, expected, 
 
 
 @torch.no_grad()
-def test_hidden_states_are_given_when_asked_for():
+def test_hidden_states_are_given_when_asked_for() -> None:
     model = classifier()
     states = model(IDS, output_hidden_states=True).hidden_states
     assert [tuple(s.shape) for s in states] == [(3, 6, 32)] * 4
@@ -45,7 +54,7 @@ def test_hidden_states_are_given_when_asked_for():
 
 
 @torch.no_grad()
-def test_the_base_model_is_a_model_that_runs(tmp_path):
+def test_the_base_model_is_a_model_that_runs(tmp_path: Path) -> None:
     model = classifier()
     assert isinstance(model.base_model, ZCodePPEncoderModel)
     expected = model.base_model(IDS).last_hidden_state
@@ -56,7 +65,7 @@ def test_the_base_model_is_a_model_that_runs(tmp_path):
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
-def test_an_encoder_opens_the_folder_of_a_whole_model(kind, tmp_path):
+def test_an_encoder_opens_the_folder_of_a_whole_model(kind: str, tmp_path: Path) -> None:
     model = seq2seq(kind)
     model.save_pretrained(tmp_path / "whole")
     encoder = type(model.get_encoder()).from_pretrained(tmp_path / "whole").eval()

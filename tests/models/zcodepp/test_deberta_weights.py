@@ -1,5 +1,8 @@
 """Starting from a DeBERTa checkpoint, and what is refused."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 import torch
 from transformers import BertConfig, BertModel, DebertaV2Config, DebertaV2Model
@@ -8,7 +11,7 @@ from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGenerati
 from precis_text.errors import UserError
 
 
-def deberta_config(**changes):
+def deberta_config(**changes: Any) -> DebertaV2Config:
     return DebertaV2Config(
         **{
             "vocab_size": 60,
@@ -30,14 +33,14 @@ def deberta_config(**changes):
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     torch.manual_seed(0)
     DebertaV2Model(deberta_config()).save_pretrained(tmp_path)
     return tmp_path
 
 
 @torch.no_grad()
-def test_encoder_states_are_debertas(folder):
+def test_encoder_states_are_debertas(folder: Path) -> None:
     theirs = DebertaV2Model.from_pretrained(folder).eval()
     ours = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1).eval()
     ids = torch.randint(4, 60, (2, 20))
@@ -47,7 +50,7 @@ def test_encoder_states_are_debertas(folder):
 
 
 @torch.no_grad()
-def test_fusion_layers_carry_the_encoders_own_weights(folder):
+def test_fusion_layers_carry_the_encoders_own_weights(folder: Path) -> None:
     dense = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1)
     fused = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1, chunk_length=8)
     for (name, own), other in zip(
@@ -58,7 +61,7 @@ def test_fusion_layers_carry_the_encoders_own_weights(folder):
     assert torch.isfinite(fused.eval().get_encoder()(ids).last_hidden_state).all()
 
 
-def test_more_token_rows_leave_room_for_sentinels(folder):
+def test_more_token_rows_leave_room_for_sentinels(folder: Path) -> None:
     model = ZCodePPForConditionalGeneration.from_deberta(folder, decoder_layers=1, vocab_size=70)
     original = DebertaV2Model.from_pretrained(folder).embeddings.word_embeddings.weight
     table = model.get_input_embeddings().weight
@@ -70,13 +73,13 @@ def test_more_token_rows_leave_room_for_sentinels(folder):
     ("changes", "words"),
     [({"position_biased_input": True}, "absolute positions"), ({"type_vocab_size": 2}, "token types")],
 )
-def test_other_debertas_are_refused(tmp_path, changes, words):
+def test_other_debertas_are_refused(tmp_path: Path, changes: dict[str, bool | int], words: str) -> None:
     DebertaV2Model(deberta_config(**changes)).save_pretrained(tmp_path)
     with pytest.raises(UserError, match=words):
         ZCodePPForConditionalGeneration.from_deberta(tmp_path)
 
 
-def test_another_architecture_is_refused(tmp_path):
+def test_another_architecture_is_refused(tmp_path: Path) -> None:
     BertModel(BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=1)).save_pretrained(
         tmp_path
     )
@@ -84,17 +87,17 @@ def test_another_architecture_is_refused(tmp_path):
         ZCodePPForConditionalGeneration.from_deberta(tmp_path)
 
 
-def test_settings_of_the_checkpoint_cannot_be_overridden(folder):
+def test_settings_of_the_checkpoint_cannot_be_overridden(folder: Path) -> None:
     with pytest.raises(UserError, match="hidden_size"):
         ZCodePPForConditionalGeneration.from_deberta(folder, hidden_size=64)
 
 
-def test_a_pickle_is_refused_with_the_safe_way(folder):
+def test_a_pickle_is_refused_with_the_safe_way(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match=r"pytorch_model\.bin.*convert"):
         ZCodePPForConditionalGeneration.from_deberta(folder)
 
 
-def test_an_empty_folder_is_named(tmp_path):
+def test_an_empty_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"does not have a config\.json"):
         ZCodePPForConditionalGeneration.from_deberta(tmp_path)

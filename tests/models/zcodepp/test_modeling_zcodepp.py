@@ -1,6 +1,8 @@
 """Z-Code++: the claims of the paper's sections 2.2 and 2.3 and of our decoder choice, on small random models."""
 
 import pickle
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from precis.models.zcodepp.zcodepp_encoder import ZCodePPForSequenceClassificati
 from tests.conformance import check_seq2seq, random_batch
 
 
-def small(**changes) -> ZCodePPConfig:
+def small(**changes: Any) -> ZCodePPConfig:
     return ZCodePPConfig(
         **{
             "vocab_size": 90,
@@ -29,7 +31,7 @@ def small(**changes) -> ZCodePPConfig:
     )
 
 
-def make(**changes):
+def make(**changes: Any) -> ZCodePPForConditionalGeneration:
     torch.manual_seed(0)
     return ZCodePPForConditionalGeneration(small(**changes)).eval()
 
@@ -45,11 +47,11 @@ def make(**changes):
     ],
     ids=str,
 )
-def test_conforms(changes):
+def test_conforms(changes: dict[str, Any]) -> None:
     check_seq2seq(lambda: make(**changes))
 
 
-def test_large_counts_the_papers_710m_without_memory():
+def test_large_counts_the_papers_710m_without_memory() -> None:
     with torch.device("meta"):
         model = ZCodePPForConditionalGeneration(ZCodePPConfig())
     total = sum(p.numel() for p in model.parameters())
@@ -59,7 +61,7 @@ def test_large_counts_the_papers_710m_without_memory():
 
 
 @torch.no_grad()
-def test_fusion_with_one_chunk_is_the_dense_encoder():
+def test_fusion_with_one_chunk_is_the_dense_encoder() -> None:
     dense, fused = make(), make(chunk_length=32, global_layers=1)
     fused.load_state_dict(dense.state_dict())
     ids, mask, labels = random_batch(dense, lengths=(32, 20, 5))
@@ -68,7 +70,7 @@ def test_fusion_with_one_chunk_is_the_dense_encoder():
 
 
 @torch.no_grad()
-def test_fusion_with_all_layers_global_is_the_dense_encoder_at_any_length():
+def test_fusion_with_all_layers_global_is_the_dense_encoder_at_any_length() -> None:
     dense, fused = make(), make(chunk_length=7, global_layers=3)
     fused.load_state_dict(dense.state_dict())
     ids, mask, labels = random_batch(dense, lengths=(50, 33, 4))
@@ -77,7 +79,7 @@ def test_fusion_with_all_layers_global_is_the_dense_encoder_at_any_length():
 
 
 @torch.no_grad()
-def test_local_layers_see_their_chunk_only_and_a_global_layer_sees_all():
+def test_local_layers_see_their_chunk_only_and_a_global_layer_sees_all() -> None:
     ids = torch.randint(5, 90, (1, 40), generator=torch.Generator().manual_seed(0))
     changed = ids.clone()
     changed[0, 35] = (changed[0, 35] + 1) % 80 + 5
@@ -90,7 +92,7 @@ def test_local_layers_see_their_chunk_only_and_a_global_layer_sees_all():
 
 @torch.no_grad()
 @pytest.mark.parametrize("lengths", [(23,), (24,), (9, 23, 17), (40, 3, 8, 25)], ids=str)
-def test_fusion_encodes_each_document_as_if_it_were_alone(lengths):
+def test_fusion_encodes_each_document_as_if_it_were_alone(lengths: tuple[int, ...]) -> None:
     encoder = make(chunk_length=8, global_layers=1).get_encoder()
     model = make(chunk_length=8)
     ids, mask, _ = random_batch(model, lengths=(*lengths, 11), target=3)
@@ -101,7 +103,7 @@ def test_fusion_encodes_each_document_as_if_it_were_alone(lengths):
 
 
 @torch.no_grad()
-def test_hidden_states_are_whole_sequences_from_every_layer():
+def test_hidden_states_are_whole_sequences_from_every_layer() -> None:
     model = make(chunk_length=8, global_layers=1)
     ids, mask, labels = random_batch(model)
     output = model(input_ids=ids, attention_mask=mask, labels=labels, output_hidden_states=True)
@@ -113,7 +115,7 @@ def test_hidden_states_are_whole_sequences_from_every_layer():
 
 
 @torch.no_grad()
-def test_the_configuration_decides_what_a_call_leaves_open():
+def test_the_configuration_decides_what_a_call_leaves_open() -> None:
     model = make()
     ids, _, labels = random_batch(model)
     model.config.output_hidden_states = True
@@ -126,7 +128,7 @@ def test_the_configuration_decides_what_a_call_leaves_open():
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", [tuple, list])
-def test_encoder_outputs_may_be_a_tuple_or_a_list(kind):
+def test_encoder_outputs_may_be_a_tuple_or_a_list(kind: type[tuple] | type[list]) -> None:
     model = make()
     ids, mask, labels = random_batch(model)
     encoded = kind(model.get_encoder()(ids, mask, return_dict=False))
@@ -135,7 +137,7 @@ def test_encoder_outputs_may_be_a_tuple_or_a_list(kind):
 
 
 @torch.no_grad()
-def test_a_given_past_is_used_without_use_cache_too():
+def test_a_given_past_is_used_without_use_cache_too() -> None:
     model = make()
     ids, _, _ = random_batch(model)
     target = ids[:, :6]
@@ -146,7 +148,7 @@ def test_a_given_past_is_used_without_use_cache_too():
 
 
 @torch.no_grad()
-def test_target_masks_mean_the_same_in_every_form():
+def test_target_masks_mean_the_same_in_every_form() -> None:
     model = make()
     ids, _, _ = random_batch(model)
     allowed = torch.ones(3, 1, 4, 4, dtype=torch.bool)
@@ -161,7 +163,7 @@ def test_target_masks_mean_the_same_in_every_form():
     assert all(torch.equal(first, other) for other in others)
 
 
-def test_loss_is_divided_by_the_count_that_a_trainer_gives():
+def test_loss_is_divided_by_the_count_that_a_trainer_gives() -> None:
     model = make()
     ids, mask, labels = random_batch(model)
     inputs = {"input_ids": ids, "attention_mask": mask, "labels": labels}
@@ -172,13 +174,13 @@ def test_loss_is_divided_by_the_count_that_a_trainer_gives():
 
 
 @pytest.mark.parametrize("feed_forward", ["relu", "gated-gelu"])
-def test_models_can_be_sent_to_another_process(feed_forward):
+def test_models_can_be_sent_to_another_process(feed_forward: str) -> None:
     model = make(decoder_feed_forward=feed_forward)
     again = pickle.loads(pickle.dumps(model))
     assert again.lm_head.weight is again.get_input_embeddings().weight
 
 
-def test_without_position_scores_no_table_is_made_that_never_learns():
+def test_without_position_scores_no_table_is_made_that_never_learns() -> None:
     model = make(content_to_position=False, position_to_content=False).train()
     ids, _, labels = random_batch(model)
     model(input_ids=ids, labels=labels).loss.backward()
@@ -186,7 +188,7 @@ def test_without_position_scores_no_table_is_made_that_never_learns():
 
 
 @torch.no_grad()
-def test_decoder_may_be_kept_on_disk(tmp_path):
+def test_decoder_may_be_kept_on_disk(tmp_path: Path) -> None:
     model = make()
     model.save_pretrained(tmp_path / "model")
     places = {"model.encoder": "cpu", "model.decoder": "disk", "lm_head": "cpu"}
@@ -203,7 +205,7 @@ def test_decoder_may_be_kept_on_disk(tmp_path):
 @pytest.mark.long
 @pytest.mark.many_steps
 @torch.no_grad()
-def test_batch_company_leaves_greedy_summaries_unchanged():
+def test_batch_company_leaves_greedy_summaries_unchanged() -> None:
     model = make(vocab_size=300)
     generator = torch.Generator().manual_seed(2)
     lengths = torch.randint(3, 60, (40,), generator=generator).tolist()
@@ -217,7 +219,7 @@ def test_batch_company_leaves_greedy_summaries_unchanged():
     assert different == 0
 
 
-def test_decoder_starts_with_t5s_spreads_and_encoder_with_debertas():
+def test_decoder_starts_with_t5s_spreads_and_encoder_with_debertas() -> None:
     torch.manual_seed(0)
     model = ZCodePPForConditionalGeneration(
         small(hidden_size=256, num_attention_heads=4, intermediate_size=1024, initializer_range=0.02)
@@ -238,7 +240,7 @@ def test_decoder_starts_with_t5s_spreads_and_encoder_with_debertas():
     assert not model.get_input_embeddings().weight[model.config.pad_token_id].any()
 
 
-def test_auto_classes_know_the_model(tmp_path):
+def test_auto_classes_know_the_model(tmp_path: Path) -> None:
     make().save_pretrained(tmp_path)
     assert isinstance(AutoConfig.from_pretrained(tmp_path), ZCodePPConfig)
     assert isinstance(AutoModelForSeq2SeqLM.from_pretrained(tmp_path), ZCodePPForConditionalGeneration)
@@ -250,7 +252,7 @@ def test_auto_classes_know_the_model(tmp_path):
 
 
 @torch.no_grad()
-def test_classifier_takes_the_encoder_of_a_summarizer(tmp_path):
+def test_classifier_takes_the_encoder_of_a_summarizer(tmp_path: Path) -> None:
     model = make()
     model.save_pretrained(tmp_path)
     classifier = AutoModelForSequenceClassification.from_pretrained(tmp_path, num_labels=3).eval()
@@ -263,7 +265,7 @@ def test_classifier_takes_the_encoder_of_a_summarizer(tmp_path):
 
 @pytest.mark.many_steps
 @pytest.mark.parametrize(("labels", "count"), [(torch.tensor([0, 2]), 3), (torch.tensor([0.5, -1.0]), 1)])
-def test_classifier_learns(labels, count):
+def test_classifier_learns(labels: torch.Tensor, count: int) -> None:
     torch.manual_seed(0)
     config = small(num_labels=count)
     classifier = ZCodePPForSequenceClassification(config)
@@ -280,7 +282,7 @@ def test_classifier_learns(labels, count):
 
 
 @pytest.mark.slow
-def test_model_can_learn_to_copy():
+def test_model_can_learn_to_copy() -> None:
     """The whole model, trained: a source of random tokens is copied out, which needs content and position."""
     torch.manual_seed(0)
     model = ZCodePPForConditionalGeneration(
@@ -313,7 +315,7 @@ def test_model_can_learn_to_copy():
         ({"convolution_act": "swish"}, "convolution_act='swish'"),
     ],
 )
-def test_impossible_shapes_are_refused_with_the_value(changes, words):
+def test_impossible_shapes_are_refused_with_the_value(changes: dict[str, int | str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ZCodePPForConditionalGeneration(small(**changes))
 

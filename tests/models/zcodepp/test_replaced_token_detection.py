@@ -1,6 +1,7 @@
 """Claims about generator, discriminator and the table they share."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -122,7 +123,7 @@ def test_taking_up_a_finished_model_changes_nothing_of_it() -> None:
     assert not whole.discriminator_table.delta.any()
 
 
-def test_saving_and_loading_keeps_generator_and_discriminator(tmp_path) -> None:
+def test_saving_and_loading_keeps_generator_and_discriminator(tmp_path: Path) -> None:
     whole, batch = moved(model()).eval(), blocks()
     whole.save_pretrained(tmp_path)
     again = ZCodePPForPreTraining.from_pretrained(tmp_path).eval()

@@ -6,7 +6,7 @@ from precis.nn.disentangled import bands, inputs, recompute, saved_scores
 
 
 @pytest.fixture
-def small_blocks(monkeypatch):
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks, tiles and groups of documents at lengths that tests can afford."""
     for module in (bands, recompute):
         monkeypatch.setattr(module, "_BLOCK", 12)

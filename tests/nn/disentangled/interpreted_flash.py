@@ -6,6 +6,7 @@ kernels are imported. The library's functions refuse tensors that are not on CUD
 
 import inspect
 import os
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ NAMES = ("q", "k", "v", "position_keys", "position_queries")
 
 
 @pytest.fixture(autouse=True)
-def on_cpu(monkeypatch):
+def on_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fixed tiles, and CPU tensors let in."""
     assert os.environ.get("TRITON_INTERPRET") == "1", "run test_flash.py"
     for name in ("training_attention", "training_attention_packed"):
@@ -44,18 +45,32 @@ def on_cpu(monkeypatch):
     monkeypatch.setattr(route, "_FLASH_FROM", 1)
 
 
-def random_inputs(length, *, batch=2, dtype=torch.float32, learnt=True, seed=0):
+def random_inputs(
+    length: int, *, batch: int = 2, dtype: torch.dtype = torch.float32, learnt: bool = True, seed: int = 0
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     shapes = [(batch, HEADS, length, WIDTH)] * 3 + [(HEADS, BUCKETS.rows, WIDTH)] * 2
     made = [torch.randn(shape, generator=generator).mul(0.5).to(dtype) for shape in shapes]
     return [x.requires_grad_(learnt) for x in made]
 
 
-def by_the_library(inputs, valid=None, kept=("c2p", "p2c"), dropout=0.0):
+def by_the_library(
+    inputs: Sequence[torch.Tensor],
+    valid: torch.Tensor | None = None,
+    kept: Sequence[str] = ("c2p", "p2c"),
+    dropout: float = 0.0,
+) -> torch.Tensor:
     return attend_flash(operands(inputs, valid, kept, dropout=dropout))
 
 
-def assert_same(found, expected, inputs, *, real=None, atol=1e-5):
+def assert_same(
+    found: torch.Tensor,
+    expected: torch.Tensor,
+    inputs: Sequence[torch.Tensor],
+    *,
+    real: torch.Tensor | None = None,
+    atol: float = 1e-5,
+) -> None:
     """Values and gradients; `real`: the rows (b n) that count."""
     if real is not None:
         found, expected = (x.transpose(1, 2)[real] for x in (found, expected))
@@ -71,18 +86,18 @@ def assert_same(found, expected, inputs, *, real=None, atol=1e-5):
 
 
 @pytest.mark.parametrize("length", [1, 96, 128, 160])
-def test_values_and_gradients_are_the_plain_paths(length):
+def test_values_and_gradients_are_the_plain_paths(length: int) -> None:
     inputs = random_inputs(length, batch=1 + (length < 100))
     assert_same(by_the_library(inputs), plain(inputs), inputs)
 
 
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept):
+def test_either_position_score_alone_is_enough(kept: Sequence[str]) -> None:
     inputs = random_inputs(50)
     assert_same(by_the_library(inputs, kept=kept), plain(inputs, kept=kept), inputs)
 
 
-def test_padding_is_not_seen():
+def test_padding_is_not_seen() -> None:
     """At either end, in between, and everywhere; the first without a kernel for this shape."""
     inputs, calls = random_inputs(70, batch=3), []
     places = torch.arange(70)
@@ -106,18 +121,18 @@ def test_padding_is_not_seen():
     )
 
 
-def test_without_gradients_the_values_are_the_same():
+def test_without_gradients_the_values_are_the_same() -> None:
     inputs = random_inputs(70, learnt=False)
     with torch.no_grad():
         torch.testing.assert_close(by_the_library(inputs), plain(inputs), atol=1e-5, rtol=1e-5)
 
 
-def test_half_precision_errs_hardly_more_than_the_plain_path():
+def test_half_precision_errs_hardly_more_than_the_plain_path() -> None:
     """In fp16; the interpreter reads bf16 as integers."""
     inputs = random_inputs(96, batch=1, dtype=torch.float16)
     exact = [x.detach().double().requires_grad_() for x in inputs]
 
-    def errors(way, given):
+    def errors(way: Callable[..., torch.Tensor], given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         out = way(given)
         grads = torch.autograd.grad(out.square().sum(), given)
         return [out, *grads]
@@ -130,7 +145,7 @@ def test_half_precision_errs_hardly_more_than_the_plain_path():
         assert (ours.double() - right).abs().mean() <= 1.5 * worst
 
 
-def kept_weights(batch, length, rate):
+def kept_weights(batch: int, length: int, rate: float) -> torch.Tensor:
     """What the kernels multiply weights with, by the seed that `attend_flash` draws after `manual_seed(5)`."""
     torch.manual_seed(5)
     seed = torch.randint(2**62, (1,))
@@ -141,7 +156,7 @@ def kept_weights(batch, length, rate):
     return kept.view(batch, HEADS, length, length) / (1 - rate)
 
 
-def test_dropout_follows_torchs_generator_in_both_passes():
+def test_dropout_follows_torchs_generator_in_both_passes() -> None:
     length, rate = 48, 0.25
     inputs = random_inputs(length)
     keep = kept_weights(2, length, rate)
@@ -153,7 +168,7 @@ def test_dropout_follows_torchs_generator_in_both_passes():
     assert not torch.equal(by_the_library(inputs, dropout=rate), found)
 
 
-def test_training_can_follow_inference():
+def test_training_can_follow_inference() -> None:
     """What inference mode worked out for a length is kept, and has to serve passes with gradients."""
     flash.plan.cache_clear()
     inputs = random_inputs(20, batch=1)
@@ -164,16 +179,16 @@ def test_training_can_follow_inference():
     assert torch.autograd.grad(learnt.sum(), inputs[0])[0].isfinite().all()
 
 
-def test_gradients_are_the_same_bits_twice():
+def test_gradients_are_the_same_bits_twice() -> None:
     inputs = random_inputs(70, batch=1)
 
-    def gradients():
+    def gradients() -> tuple[torch.Tensor, ...]:
         return torch.autograd.grad(by_the_library(inputs).square().sum(), inputs)
 
     assert all(torch.equal(one, other) for one, other in zip(gradients(), gradients(), strict=True))
 
 
-def test_packed_documents_do_not_see_each_other():
+def test_packed_documents_do_not_see_each_other() -> None:
     lengths = (5, 40, 1, 70)
     inputs = random_inputs(sum(lengths), batch=1)
     bounds = torch.tensor([0, *torch.tensor(lengths).cumsum(0)], dtype=torch.int32)
@@ -186,7 +201,7 @@ def test_packed_documents_do_not_see_each_other():
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_attend_takes_it_inside_autocast_and_outside(monkeypatch, autocast):
+def test_attend_takes_it_inside_autocast_and_outside(monkeypatch: pytest.MonkeyPatch, autocast: bool) -> None:
     inputs = random_inputs(40)
     calls = []
     way = route.attend_flash  # type: ignore[attr-defined]
@@ -199,7 +214,7 @@ def test_attend_takes_it_inside_autocast_and_outside(monkeypatch, autocast):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch, dropout):
+def test_a_layer_on_a_packed_batch_is_one_launch(monkeypatch: pytest.MonkeyPatch, dropout: float) -> None:
     torch.manual_seed(0)
     layer = DisentangledSelfAttention(HEADS * WIDTH, heads=HEADS, dropout=dropout)
     table = PositionTable(torch.randn(BUCKETS.rows, HEADS * WIDTH), OffsetRows(BUCKETS))

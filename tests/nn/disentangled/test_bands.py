@@ -4,17 +4,18 @@ import pytest
 import torch
 
 from precis.nn.disentangled.bands import attend_in_bands
+from precis.nn.disentangled.inputs import Operands
 from tests.nn.disentangled.inputs import SCALE, make_bias, operands, padding, plain, random_inputs
 
 
-def in_bands(given):
+def in_bands(given: Operands) -> torch.Tensor:
     return attend_in_bands(given).mixed.transpose(0, 1)
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 13, 40, 75])
-def test_inference_gives_the_plain_path(length, masked):
+def test_inference_gives_the_plain_path(length: int, masked: bool) -> None:
     inputs = random_inputs(length)
     valid = padding(length) if masked else None
     found = in_bands(operands(inputs, valid))
@@ -22,7 +23,7 @@ def test_inference_gives_the_plain_path(length, masked):
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_the_log_sum_exp_is_that_of_all_scores():
+def test_the_log_sum_exp_is_that_of_all_scores() -> None:
     inputs = random_inputs(75)
     q, k, *_ = inputs
     scores = (q * SCALE) @ k.transpose(-1, -2) + make_bias(inputs).rows(0, 75, q, k)
@@ -32,12 +33,12 @@ def test_the_log_sum_exp_is_that_of_all_scores():
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept):
+def test_either_position_score_alone_is_enough(kept: tuple[str, ...]) -> None:
     inputs, valid = random_inputs(50), padding(50)
     torch.testing.assert_close(in_bands(operands(inputs, valid, kept)), plain(inputs, valid, kept))
 
 
-def test_single_and_half_precision_err_no_more_than_their_tolerances():
+def test_single_and_half_precision_err_no_more_than_their_tolerances() -> None:
     inputs = random_inputs(300, batch=1, dtype=torch.float32)
     expected = plain([x.double() for x in inputs])
     torch.testing.assert_close(in_bands(operands(inputs)).double(), expected, atol=1e-5, rtol=1e-5)

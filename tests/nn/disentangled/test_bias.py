@@ -1,5 +1,8 @@
 """Scores of disentangled attention by the equation, and the way that is taken for each shape, device and mode."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 import torch
 
@@ -18,7 +21,7 @@ from tests.nn.disentangled.inputs import (
 )
 
 
-def scores_by_the_equation(inputs):
+def scores_by_the_equation(inputs: Sequence[torch.Tensor]) -> torch.Tensor:
     """c2p and p2c with the row of every pair (DeBERTa Eq. 4)."""
     queries, keys, _, position_keys, position_queries = inputs
     places = torch.arange(keys.shape[-2])
@@ -28,35 +31,35 @@ def scores_by_the_equation(inputs):
 
 
 @pytest.mark.parametrize("length", [1, 2, 9, 50])
-def test_eq4_shifted_scores_are_those_of_the_equation(length):
+def test_eq4_shifted_scores_are_those_of_the_equation(length: int) -> None:
     inputs = random_inputs(length)
     found = make_bias(inputs).rows(0, length, *inputs[:2])
     torch.testing.assert_close(found, scores_by_the_equation(inputs))
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 7), (13, 40), (55, 90), (89, 90)])
-def test_eq4_gathered_rows_with_far_keys_are_those_of_the_equation(start, stop):
+def test_eq4_gathered_rows_with_far_keys_are_those_of_the_equation(start: int, stop: int) -> None:
     inputs = random_inputs(90)
     found = make_bias(inputs).rows(start, stop, *inputs[:2])
     torch.testing.assert_close(found, scores_by_the_equation(inputs)[:, :, start:stop])
 
 
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_score_alone(kept):
+def test_either_score_alone(kept: tuple[str, ...]) -> None:
     inputs = random_inputs(70)
     one = make_bias(inputs, kept)
     some, all_ = one.rows(10, 30, *inputs[:2]), one.rows(0, 70, *inputs[:2])
     torch.testing.assert_close(some, all_[:, :, 10:30])
 
 
-def count_calls(monkeypatch, name, *, of=route):
+def count_calls(monkeypatch: pytest.MonkeyPatch, name: str, *, of: Any = route) -> list[str]:
     calls = []
     way = getattr(of, name)
     monkeypatch.setattr(of, name, lambda *a, **k: calls.append(name) or way(*a, **k))  # type: ignore[func-returns-value]
     return calls
 
 
-def test_attend_takes_the_fast_way_where_it_wins(monkeypatch):
+def test_attend_takes_the_fast_way_where_it_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRECIS_COMPILE", "0")
     thresholds = {"_BANDS_FROM": 30, "_KEEP_FROM": 25, "_RECOMPUTE_ABOVE": 50}
     for name, value in thresholds.items():
@@ -76,7 +79,7 @@ def test_attend_takes_the_fast_way_where_it_wins(monkeypatch):
 
 
 @pytest.fixture
-def elsewhere(monkeypatch):
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """CPU tensors go the way of those on CUDA, where the library is not installed."""
     monkeypatch.setattr(route, "_on_cpu", route._elsewhere)
     monkeypatch.setattr(flash, "serves", lambda device: False)
@@ -86,7 +89,9 @@ def elsewhere(monkeypatch):
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("autocast", [False, True])
 @pytest.mark.traced
-def test_without_the_library_scores_are_held_or_made_again_and_flex_attention_infers(monkeypatch, autocast):
+def test_without_the_library_scores_are_held_or_made_again_and_flex_attention_infers(
+    monkeypatch: pytest.MonkeyPatch, autocast: bool
+) -> None:
     monkeypatch.setattr(route, "_FLEX_FROM", 30)
     calls = [
         count_calls(monkeypatch, name) for name in ("attend_openly", "attend_recomputing", "attend_flex")
@@ -115,7 +120,9 @@ def test_without_the_library_scores_are_held_or_made_again_and_flex_attention_in
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 @pytest.mark.traced
-def test_every_way_serves_every_type_inside_autocast_and_outside(monkeypatch, dtype):
+def test_every_way_serves_every_type_inside_autocast_and_outside(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
+) -> None:
     monkeypatch.setattr(route, "_FLEX_FROM", 30)
     inputs = [x.to(dtype) for x in random_inputs(40)]
     for autocast in (False, True):
@@ -129,7 +136,7 @@ def test_every_way_serves_every_type_inside_autocast_and_outside(monkeypatch, dt
                 assert all(g.dtype == dtype for g in torch.autograd.grad(found.sum(), given))
 
 
-def test_other_masks_and_empty_documents_take_the_plain_path(monkeypatch):
+def test_other_masks_and_empty_documents_take_the_plain_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRECIS_COMPILE", "0")
     monkeypatch.setattr(route, "_BANDS_FROM", 4)
     banded = count_calls(monkeypatch, "attend_in_bands")
@@ -143,7 +150,7 @@ def test_other_masks_and_empty_documents_take_the_plain_path(monkeypatch):
     assert not banded
 
 
-def test_table_rows_are_worked_out_once_for_all_layers():
+def test_table_rows_are_worked_out_once_for_all_layers() -> None:
     shared = OffsetRows(BUCKETS)
     assert shared.descending(40, torch.device("cpu")) is shared.descending(40, torch.device("cpu"))
     assert (
@@ -158,12 +165,14 @@ def test_table_rows_are_worked_out_once_for_all_layers():
     [(0, 9, 9, "_shifted"), (1, 9, 9, "_gathered"), (0, 8, 9, "_gathered"),
      (0, 512, 512, "_shifted"), (0, 513, 513, "_gathered")],
 )  # fmt: skip
-def test_all_rows_of_up_to_512_keys_are_shifted_and_others_gathered(start, stop, length, way, monkeypatch):
+def test_all_rows_of_up_to_512_keys_are_shifted_and_others_gathered(
+    start: int, stop: int, length: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ways = []
     for name in ("_shifted", "_gathered"):
         way_of = getattr(route.DisentangledBias, name)
 
-        def recorded(*given, name=name, way_of=way_of):
+        def recorded(*given: Any, name: str = name, way_of: Callable[..., Any] = way_of) -> Any:
             ways.append(name)
             return way_of(*given)
 

@@ -6,6 +6,8 @@ How it is built: test_cpp_loader.py.
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -14,15 +16,16 @@ from precis.nn.attention import attend
 from precis.nn.disentangled import bias as route
 from precis.nn.disentangled import cpp_attention, cpp_build
 from precis.nn.disentangled.cpp_attention import attend_compiled
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.relative_positions import LogBuckets, OffsetRows
 from tests.nn.disentangled import inputs as shared
-from tests.nn.disentangled.inputs import make_bias
+from tests.nn.disentangled.inputs import make_bias, saved_tensors
 
 SCALE = 0.1
 SHORT = LogBuckets(32, 64)
 
 
-def has_gcc():
+def has_gcc() -> bool:
     if shutil.which("c++") is None:
         return False
     told = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout
@@ -37,12 +40,20 @@ needs_compiler = pytest.mark.skipif(
 
 
 @pytest.fixture(params=["weights kept", "weights made again"])
-def both_backwards(request, monkeypatch):
+def both_backwards(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "weights made again":
         monkeypatch.setattr(cpp_attention, "_KEEP_UP_TO", 0)
 
 
-def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
+def random_inputs(
+    length: int,
+    *,
+    batch: int = 2,
+    heads: int = 2,
+    width: int = 16,
+    buckets: LogBuckets = SHORT,
+    seed: int = 0,
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     states = (torch.randn(batch, length, heads, width, generator=generator) for _ in range(3))
     tables = (torch.randn(heads, buckets.rows, width, generator=generator) * 0.3 for _ in range(2))
@@ -52,22 +63,33 @@ def random_inputs(length, *, batch=2, heads=2, width=16, buckets=SHORT, seed=0):
 BOTH = ("c2p", "p2c")
 
 
-def operands(inputs, valid=None, kept=BOTH, buckets=SHORT, dropout=0.0):
+def operands(
+    inputs: Sequence[torch.Tensor],
+    valid: torch.Tensor | None = None,
+    kept: Sequence[str] = BOTH,
+    buckets: LogBuckets = SHORT,
+    dropout: float = 0.0,
+) -> Operands:
     return shared.operands(inputs, valid, kept, buckets=buckets, scale=SCALE, dropout=dropout)
 
 
-def plain(inputs, valid=None, kept=BOTH, buckets=SHORT):
+def plain(
+    inputs: Sequence[torch.Tensor],
+    valid: torch.Tensor | None = None,
+    kept: Sequence[str] = BOTH,
+    buckets: LogBuckets = SHORT,
+) -> torch.Tensor:
     return shared.plain(inputs, valid, kept, buckets=buckets, scale=SCALE)
 
 
-def padding(batch, length):
+def padding(batch: int, length: int) -> torch.Tensor:
     valid = torch.rand(batch, length, generator=torch.Generator().manual_seed(1)) > 0.3
     valid[:, 0] = True
     valid[0, length // 2 + 1 :] = False
     return valid
 
 
-def same_with_gradients(found, expected, inputs):
+def same_with_gradients(found: torch.Tensor, expected: torch.Tensor, inputs: Sequence[torch.Tensor]) -> None:
     torch.testing.assert_close(found, expected)
     given = torch.randn(expected.shape, generator=torch.Generator().manual_seed(2))
     gradients = (torch.autograd.grad(x, inputs, given, allow_unused=True) for x in (found, expected))
@@ -82,7 +104,9 @@ def same_with_gradients(found, expected, inputs):
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 33, 128, 129, 300])
-def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept, both_backwards):
+def test_it_gives_the_plain_path_and_its_gradients(
+    length: int, masked: bool, kept: tuple[str, ...], both_backwards: str
+) -> None:
     inputs = random_inputs(length)
     valid = padding(2, length) if masked else None
     found = attend_compiled(operands(inputs, valid, kept))
@@ -91,7 +115,7 @@ def test_it_gives_the_plain_path_and_its_gradients(length, masked, kept, both_ba
 
 @needs_compiler
 @pytest.mark.parametrize("masked", [False, True])
-def test_several_blocks_of_keys_and_a_far_field(masked):
+def test_several_blocks_of_keys_and_a_far_field(masked: bool) -> None:
     """1,100 tokens: three blocks of keys, and rows of the table that whole strips share."""
     inputs = random_inputs(1100, batch=1, buckets=LogBuckets())
     valid = padding(1, 1100) if masked else None
@@ -102,7 +126,7 @@ def test_several_blocks_of_keys_and_a_far_field(masked):
 @needs_compiler
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("real", [1100, 1060, 300])
-def test_whole_blocks_of_far_keys(kept, real):
+def test_whole_blocks_of_far_keys(kept: tuple[str, ...], real: int) -> None:
     """Distances of 64 and more share a row: of 1,100 tokens most tiles meet blocks that have no other."""
     inputs = random_inputs(1100, batch=1)
     valid = None if real == 1100 else torch.arange(1100)[None] < real
@@ -112,7 +136,7 @@ def test_whole_blocks_of_far_keys(kept, real):
 
 @needs_compiler
 @pytest.mark.parametrize("length", [16, 90, 200])
-def test_buckets_that_leave_rows_out(length, both_backwards):
+def test_buckets_that_leave_rows_out(length: int, both_backwards: str) -> None:
     buckets = LogBuckets(64, 64)
     places, _ = OffsetRows(buckets).places(200, torch.device("cpu"))
     assert (places[:-1] - places[1:]).max() == 2
@@ -122,7 +146,7 @@ def test_buckets_that_leave_rows_out(length, both_backwards):
 
 
 @needs_compiler
-def test_a_first_block_of_keys_that_is_all_padding():
+def test_a_first_block_of_keys_that_is_all_padding() -> None:
     inputs = random_inputs(700, buckets=LogBuckets())
     valid = torch.ones(2, 700, dtype=torch.bool)
     valid[0, :600] = False
@@ -133,7 +157,7 @@ def test_a_first_block_of_keys_that_is_all_padding():
 
 
 @needs_compiler
-def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards):
+def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards: str) -> None:
     """Scores in the hundreds: one key has nearly all the weight."""
     inputs = [x.detach().requires_grad_() for x in random_inputs(80)]
     with torch.no_grad():
@@ -146,7 +170,7 @@ def test_large_scores_lose_no_digits_in_the_backward_pass(both_backwards):
 
 
 @pytest.fixture
-def threads():
+def threads() -> Iterator[Callable[[int], None]]:
     before = torch.get_num_threads()
     yield torch.set_num_threads
     torch.set_num_threads(before)
@@ -154,10 +178,12 @@ def threads():
 
 @needs_compiler
 @pytest.mark.parametrize("count", [2, 4, 8])
-def test_numbers_do_not_hang_on_threads(count, threads, both_backwards):
+def test_numbers_do_not_hang_on_threads(
+    count: int, threads: Callable[[int], None], both_backwards: str
+) -> None:
     """Many threads share a head, few take a head each: 4 heads, 5 tiles."""
 
-    def run():
+    def run() -> tuple[torch.Tensor, ...]:
         inputs = random_inputs(600)
         found = attend_compiled(operands(inputs))
         return found, *torch.autograd.grad(found.square().sum(), inputs)
@@ -169,7 +195,7 @@ def test_numbers_do_not_hang_on_threads(count, threads, both_backwards):
 
 
 @needs_compiler
-def test_what_inference_mode_left_behind_serves_training():
+def test_what_inference_mode_left_behind_serves_training() -> None:
     """Places are kept from call to call; 47 tokens are nobody else's."""
     inputs = random_inputs(47)
     with torch.inference_mode():
@@ -181,7 +207,7 @@ def test_what_inference_mode_left_behind_serves_training():
 
 @needs_compiler
 @pytest.mark.parametrize("count", [1, 8])
-def test_the_longest_input_whose_weights_are_kept(count, threads):
+def test_the_longest_input_whose_weights_are_kept(count: int, threads: Callable[[int], None]) -> None:
     """One document of one head, which eight threads share."""
     threads(count)
     inputs = random_inputs(512, batch=1, heads=1)
@@ -191,13 +217,18 @@ def test_the_longest_input_whose_weights_are_kept(count, threads):
 
 @needs_compiler
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_one_table_alone_over_several_blocks(kept):
+def test_one_table_alone_over_several_blocks(kept: tuple[str, ...]) -> None:
     inputs = random_inputs(700, batch=1, buckets=LogBuckets())
     found = attend_compiled(operands(inputs, None, kept, LogBuckets()))
     same_with_gradients(found, plain(inputs, None, kept, LogBuckets()), inputs)
 
 
-def errors_in_bf16(way, inputs, exact, valid):
+def errors_in_bf16(
+    way: Callable[..., torch.Tensor],
+    inputs: Sequence[torch.Tensor],
+    exact: Sequence[torch.Tensor],
+    valid: torch.Tensor | None,
+) -> list[float]:
     """How far a way is off in bf16, in its result and in its gradients, relative to what fp64 says."""
     halves = [x.detach().bfloat16().requires_grad_() for x in inputs]
     found = way(halves, valid)
@@ -217,7 +248,7 @@ def errors_in_bf16(way, inputs, exact, valid):
 @pytest.mark.parametrize(
     ("length", "width"), [(16, 64), (33, 16), (128, 64), (300, 64), (90, 15), (1100, 64)]
 )
-def test_bf16_is_no_further_off_than_the_plain_path(length, width, masked):
+def test_bf16_is_no_further_off_than_the_plain_path(length: int, width: int, masked: bool) -> None:
     """The same numbers of bf16 in fp64 are the truth; a width of 15 has no pairs."""
     inputs = random_inputs(length, batch=1, width=width)
     valid = padding(1, length) if masked else None
@@ -226,7 +257,7 @@ def test_bf16_is_no_further_off_than_the_plain_path(length, width, masked):
     given = torch.randn(mixed.shape, generator=torch.Generator().manual_seed(2)).bfloat16().double()
     exact = [mixed, *torch.autograd.grad(mixed, doubles, given)]
 
-    def cpp_attention(halves, valid):
+    def cpp_attention(halves: Sequence[torch.Tensor], valid: torch.Tensor | None) -> torch.Tensor:
         return attend_compiled(operands(halves, valid))
 
     ours = errors_in_bf16(cpp_attention, inputs, exact, valid)
@@ -238,12 +269,12 @@ def test_bf16_is_no_further_off_than_the_plain_path(length, width, masked):
 
 @needs_compiler
 @pytest.mark.parametrize("learning", [False, True])
-def test_bf16_draws_the_same_dropout_in_both_passes(learning, both_backwards):
+def test_bf16_draws_the_same_dropout_in_both_passes(learning: bool, both_backwards: str) -> None:
     """Weights and values in bf16: the same weights go as in fp32, and where they went no gradient comes back."""
     inputs = [x.detach().bfloat16().requires_grad_(learning) for x in random_inputs(96, width=96)]
     eye = torch.eye(96).expand(2, 2, 96, 96)
 
-    def run(numbers, values):
+    def run(numbers: Sequence[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(3)
         return attend_compiled(operands([*numbers[:2], values, *numbers[3:]], dropout=0.25))
 
@@ -260,12 +291,14 @@ def test_bf16_draws_the_same_dropout_in_both_passes(learning, both_backwards):
 
 @needs_compiler
 @pytest.mark.parametrize(("length", "batch"), [(96, 8), (560, 1)])
-def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(length, batch, both_backwards):
+def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(
+    length: int, batch: int, both_backwards: str
+) -> None:
     """Values that are the identity show the weights themselves; 560 tokens are two blocks of keys."""
     inputs = random_inputs(length, batch=batch, width=length)
     eye = torch.eye(length).expand(batch, 2, length, length)
 
-    def run(values):
+    def run(values: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(3)
         return attend_compiled(operands([*inputs[:2], values, *inputs[3:]], dropout=0.25))
 
@@ -279,12 +312,12 @@ def test_dropout_takes_away_its_share_and_gradients_see_the_same_weights(length,
 
 
 @needs_compiler
-def test_weights_are_kept_of_short_inputs_that_learn_alone():
-    def kept(length, learning=True):
+def test_weights_are_kept_of_short_inputs_that_learn_alone() -> None:
+    def kept(length: int, learning: bool = True) -> Any:
         inputs = random_inputs(length, batch=1)
         with torch.set_grad_enabled(learning):
             mixed = attend_compiled(operands(inputs))
-        return mixed.grad_fn.saved_tensors[-1].numel() if learning else mixed.grad_fn  # type: ignore[attr-defined]
+        return saved_tensors(mixed)[-1].numel() if learning else mixed.grad_fn
 
     assert kept(512) == 2 * 512 * 512
     assert kept(513) == 0
@@ -292,10 +325,10 @@ def test_weights_are_kept_of_short_inputs_that_learn_alone():
 
 
 @needs_compiler
-def test_attend_takes_it_where_it_is_there(monkeypatch):
+def test_attend_takes_it_where_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
 
-    def counting(given):
+    def counting(given: Operands) -> torch.Tensor:
         calls.append(given)
         return attend_compiled(given)
 
@@ -328,7 +361,7 @@ def test_attend_takes_it_where_it_is_there(monkeypatch):
 
 
 @needs_compiler
-def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero():
+def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero() -> None:
     """The last key of an odd length stands beside nothing: as fp32 the two would be a denormal number."""
     length = 17
     inputs = [torch.zeros(1, 1, length, 16, dtype=torch.bfloat16) for _ in range(3)]
@@ -343,7 +376,7 @@ def test_pairs_of_bf16_numbers_are_not_flushed_where_half_of_a_pair_is_zero():
 
 
 @needs_compiler
-def test_a_thread_that_has_computed_nothing_yet_may_begin_with_the_kernel():
+def test_a_thread_that_has_computed_nothing_yet_may_begin_with_the_kernel() -> None:
     inputs = [x.detach() for x in random_inputs(20)]
     expected = attend_compiled(operands(inputs))
     before, found = torch.get_num_threads(), []

@@ -1,11 +1,15 @@
 """How a kernel is compiled: names that fit what was compiled, and why it could not be."""
 
+from pathlib import Path
+
 import pytest
 
 from precis.nn.disentangled import cpp_build
 
 
-def test_libraries_of_a_wheel_have_names_that_fit_one_source_level_and_release_of_torch(tmp_path):
+def test_libraries_of_a_wheel_have_names_that_fit_one_source_level_and_release_of_torch(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "some.cpp"
     source.write_text("int one;")
     first = cpp_build.prebuilt(source, "AVX2", "2.13.0+cpu")
@@ -17,7 +21,7 @@ def test_libraries_of_a_wheel_have_names_that_fit_one_source_level_and_release_o
     assert len({first, *others}) == 4
 
 
-def test_a_digest_follows_the_source_its_headers_and_the_flags(tmp_path):
+def test_a_digest_follows_the_source_its_headers_and_the_flags(tmp_path: Path) -> None:
     source = tmp_path / "some.cpp"
     source.write_text("int one;")
     first = cpp_build.digest(source, "-O3")
@@ -31,12 +35,16 @@ def test_a_digest_follows_the_source_its_headers_and_the_flags(tmp_path):
 
 
 @pytest.mark.parametrize(("given", "called"), [("", ["c++"]), ("ccache g++-12", ["ccache", "g++-12"])])
-def test_the_compiler_is_cxx_or_else_the_usual_one(given, called, monkeypatch):
+def test_the_compiler_is_cxx_or_else_the_usual_one(
+    given: str, called: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CXX", given)
     assert cpp_build.compiler() == called
 
 
-def test_what_a_full_disk_stops_may_pass_and_a_missing_compiler_does_not(tmp_path, monkeypatch):
+def test_what_a_full_disk_stops_may_pass_and_a_missing_compiler_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(cpp_build.KernelError) as missing:
         cpp_build.build(["no-such-compiler"], tmp_path / "some.so")
     assert not missing.value.passing

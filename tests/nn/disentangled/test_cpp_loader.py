@@ -4,11 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from precis.nn.disentangled import cpp_build, cpp_loader
+from precis.nn.disentangled.cpp_loader import Wish
 from precis_text.errors import UserError
 from tests.nn.disentangled.test_cpp_attention import needs_compiler, needs_processor
 
@@ -27,7 +30,7 @@ for _ in range(2):
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache of kernels, and a process that has decided nothing."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(cpp_loader, "_loaded", {})
@@ -38,10 +41,10 @@ def cache(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def program(tmp_path, monkeypatch):
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Puts a shell script in the place of the compiler."""
 
-    def put(*lines, name="compiler"):
+    def put(*lines: str, name: str = "compiler") -> Path:
         script = tmp_path / name
         script.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
         script.chmod(0o755)
@@ -66,14 +69,14 @@ GNU = 'case "$*" in *--version*) echo "Free Software Foundation"; exit 0;; *" -E
         ("1", "always"),
     ],
 )
-def test_how_the_kernel_is_asked_for(value, wanted, monkeypatch):
+def test_how_the_kernel_is_asked_for(value: str | None, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PRECIS_COMPILE", raising=False)
     if value is not None:
         monkeypatch.setenv("PRECIS_COMPILE", value)
     assert cpp_loader.wish() is cpp_loader.Wish[wanted]
 
 
-def refused(capsys):
+def refused(capsys: pytest.CaptureFixture[str]) -> str:
     """By default: torch's ways, and one line. Insisted on: an error of one line. Gives the line."""
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
     line = capsys.readouterr().err
@@ -86,19 +89,25 @@ def refused(capsys):
 
 
 @needs_processor
-def test_without_a_compiler(cache, monkeypatch, capsys):
+def test_without_a_compiler(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert refused(capsys).count("no-such-compiler") == 2
 
 
 @needs_processor
-def test_with_another_compiler_than_gcc(cache, program, capsys):
+def test_with_another_compiler_than_gcc(
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program("echo clang version 19.1.7")
     assert refused(capsys).count("compiler is not GCC") == 2
 
 
 @needs_processor
-def test_with_a_compiler_that_has_no_headers(cache, program, capsys):
+def test_with_a_compiler_that_has_no_headers(
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program(
         'case "$*" in *--version*) echo "Free Software Foundation"; exit 0;; esac',
         'echo "<stdin>:1:10: fatal error: vector: No such file or directory" >&2; exit 1',
@@ -114,19 +123,30 @@ def test_with_a_compiler_that_has_no_headers(cache, program, capsys):
         ("XDG_CACHE_HOME", "/dev/null", "set XDG_CACHE_HOME to a writable folder"),
     ],
 )
-def test_a_wrong_environment_is_named(name, value, message, cache, monkeypatch, capsys):
+def test_a_wrong_environment_is_named(
+    name: str,
+    value: str,
+    message: str,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setenv(name, value)
     assert refused(capsys).count(message) == 2
 
 
 @needs_processor
-def test_a_cache_that_cannot_be_written_to(cache, monkeypatch, capsys):
+def test_a_cache_that_cannot_be_written_to(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(cpp_loader.os, "access", lambda *_: False)  # type: ignore[attr-defined]
     assert refused(capsys).count("is not writable") == 2
 
 
 @needs_processor
-def test_a_damaged_library_is_named(cache, monkeypatch, capsys):
+def test_a_damaged_library_is_named(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(cpp_build, "check_compiler", lambda: None)
     monkeypatch.setattr(cpp_build, "build", lambda command, library: library.write_bytes(b"no library"))
     monkeypatch.setattr(cpp_loader, "_tell_building", lambda library: None)
@@ -134,7 +154,9 @@ def test_a_damaged_library_is_named(cache, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("place", ["linux without glibc", "another processor"])
-def test_where_there_is_no_kernel_nothing_is_said_of_it(place, cache, monkeypatch, capsys):
+def test_where_there_is_no_kernel_nothing_is_said_of_it(
+    place: str, cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     if place == "another processor":
         monkeypatch.setattr(cpp_loader.platform, "machine", lambda: "aarch64")  # type: ignore[attr-defined]
     else:
@@ -147,15 +169,15 @@ def test_where_there_is_no_kernel_nothing_is_said_of_it(place, cache, monkeypatc
 
 @needs_processor
 def test_what_failed_is_not_tried_again_until_the_compiler_changes_or_somebody_insists(
-    cache, program, tmp_path, capsys
-):
-    def script():
+    cache: Path, program: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def script() -> Path:
         return program(GNU, f"echo tried >> {tmp_path}/tries", "echo 'error: no room' >&2; exit 3")
 
-    def tries():
+    def tries() -> int:
         return len((tmp_path / "tries").read_text().splitlines())
 
-    def another_process():
+    def another_process() -> bool:
         cpp_loader._is_ready.cache_clear()
         return cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
 
@@ -175,19 +197,23 @@ def test_what_failed_is_not_tried_again_until_the_compiler_changes_or_somebody_i
 
 
 @needs_processor
-def test_a_reason_that_two_kernels_share_is_printed_once(cache, monkeypatch, capsys):
+def test_a_reason_that_two_kernels_share_is_printed_once(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     assert not any(cpp_loader.is_ready(name, cpp_loader.Wish.where_possible) for name in cpp_loader.KERNELS)
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_every_source_of_a_kernel_is_known():
+def test_every_source_of_a_kernel_is_known() -> None:
     sources = (Path(cpp_loader.__file__).parent / "cpp").glob("*.cpp")
     assert {source.stem for source in sources} == set(cpp_loader.KERNELS)
 
 
 @needs_processor
-def test_a_process_decides_once(cache, program, capsys):
+def test_a_process_decides_once(
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program("exit 1")
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
     program(GNU, "exit 0")
@@ -195,7 +221,7 @@ def test_a_process_decides_once(cache, program, capsys):
     assert capsys.readouterr().err.count("only torch") == 1
 
 
-def start(code, cache_home, **variables):
+def start(code: str, cache_home: Path, **variables: str) -> subprocess.Popen[str]:
     """Another process."""
     environment = {k: v for k, v in os.environ.items() if k != "PRECIS_COMPILE"}
     environment |= {"XDG_CACHE_HOME": str(cache_home), "OMP_NUM_THREADS": "1", **variables}
@@ -210,7 +236,7 @@ def start(code, cache_home, **variables):
 
 @pytest.mark.slow
 @needs_compiler
-def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path):
+def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path: Path) -> None:
     (tmp_path / "cpp").mkdir()
     (tmp_path / "cpp" / "tiny.cpp").write_text(TINY)
     compiler = tmp_path / "slow"
@@ -232,7 +258,7 @@ def test_of_processes_that_start_at_once_one_builds_and_the_others_wait(tmp_path
 
 @pytest.mark.long
 @needs_processor
-def test_without_a_compiler_attention_is_computed_all_the_same_and_one_line_says_how(tmp_path):
+def test_without_a_compiler_attention_is_computed_all_the_same_and_one_line_says_how(tmp_path: Path) -> None:
     lines = []
     for _ in range(2):
         process = start(ATTEND, tmp_path, CXX="no-such-compiler")
@@ -246,7 +272,9 @@ def test_without_a_compiler_attention_is_computed_all_the_same_and_one_line_says
 
 @needs_processor
 @pytest.mark.slow
-def test_the_command_that_builds_ends_well_without_a_compiler_unless_the_kernel_is_insisted_on(tmp_path):
+def test_the_command_that_builds_ends_well_without_a_compiler_unless_the_kernel_is_insisted_on(
+    tmp_path: Path,
+) -> None:
     run = "import runpy; runpy.run_module('precis.nn.disentangled.cpp_loader', run_name='__main__')"
     process = start(run, tmp_path, CXX="no-such-compiler")
     assert "no-such-compiler" in process.communicate(timeout=300)[1]
@@ -259,7 +287,7 @@ def test_the_command_that_builds_ends_well_without_a_compiler_unless_the_kernel_
 @pytest.mark.parametrize(
     "capability", ["AVX2", "AVX512"]
 )  # torch may be told to compute as an older processor does
-def test_the_level_is_that_of_torchs_own_kernels(capability, monkeypatch):
+def test_the_level_is_that_of_torchs_own_kernels(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpp_loader.torch.backends.cpu, "get_cpu_capability", lambda: capability)  # type: ignore[attr-defined]
     assert cpp_loader._level() == capability
     assert capability in cpp_build.LEVELS
@@ -267,8 +295,8 @@ def test_the_level_is_that_of_torchs_own_kernels(capability, monkeypatch):
 
 @needs_processor
 def test_a_wheels_library_that_cannot_be_loaded_here_leaves_it_to_the_compiler(
-    cache, tmp_path, monkeypatch, capsys
-):
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It was made for a newer system, say."""
     library = tmp_path / "prebuilt.so"
     library.write_bytes(b"no library")
@@ -277,7 +305,7 @@ def test_a_wheels_library_that_cannot_be_loaded_here_leaves_it_to_the_compiler(
     assert refused(capsys).count("no-such-compiler") == 2
 
 
-def wheel_of(folder, tmp_path, **variables):
+def wheel_of(folder: Path, tmp_path: Path, **variables: str) -> Path:
     """A wheel of a copy of the project, without network."""
     for name in ("src", "setup.py", "pyproject.toml", "README.md"):
         source = PROJECT / name
@@ -299,7 +327,9 @@ def wheel_of(folder, tmp_path, **variables):
 
 @pytest.mark.slow
 @needs_compiler
-def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_is_installed(tmp_path):
+def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_is_installed(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "copy").mkdir()
     wheel = wheel_of(tmp_path / "copy", tmp_path)
     assert wheel.name.endswith("-py3-none-linux_x86_64.whl")
@@ -326,12 +356,14 @@ def test_a_wheel_brings_kernels_for_every_level_and_needs_no_compiler_where_it_i
 
 
 @pytest.mark.slow
-def test_a_wheel_made_without_a_compiler_is_pure(tmp_path):
+def test_a_wheel_made_without_a_compiler_is_pure(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     assert wheel_of(tmp_path / "copy", tmp_path, CXX="no-such-compiler").name.endswith("-py3-none-any.whl")
 
 
-def test_a_library_that_others_could_have_put_there_is_not_run(cache, program, capsys):
+def test_a_library_that_others_could_have_put_there_is_not_run(
+    cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program(GNU, 'echo "no kernel today: error" >&2', "exit 1")
     cache.mkdir(parents=True)
     cache.chmod(0o777)
@@ -348,8 +380,10 @@ def test_a_library_that_others_could_have_put_there_is_not_run(cache, program, c
 
 
 @needs_processor
-def test_a_cache_that_cannot_even_be_looked_at(cache, monkeypatch, capsys):
-    def forbidden(*_):
+def test_a_cache_that_cannot_even_be_looked_at(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def forbidden(*_: object) -> NoReturn:
         raise PermissionError(13, "Permission denied", str(cache))
 
     monkeypatch.setattr(cpp_loader, "_prebuilt", lambda *_: None)
@@ -361,7 +395,9 @@ def test_a_cache_that_cannot_even_be_looked_at(cache, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "said", ["c++: fatal error: Killed signal terminated program cc1plus", "error: No space left on device"]
 )
-def test_what_may_pass_is_tried_again(said, cache, program, capsys):
+def test_what_may_pass_is_tried_again(
+    said: str, cache: Path, program: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     program(GNU, f'echo "{said}" >&2', "exit 1")
     assert not cpp_loader.is_ready("disentangled", cpp_loader.Wish.where_possible)
     assert said.split(":")[-1].strip() in capsys.readouterr().err
@@ -369,14 +405,16 @@ def test_what_may_pass_is_tried_again(said, cache, program, capsys):
 
 
 @pytest.mark.parametrize("note", ["{}", "null", "[]", "not json"])
-def test_a_damaged_note_is_no_refusal(note, tmp_path):
+def test_a_damaged_note_is_no_refusal(note: str, tmp_path: Path) -> None:
     file = tmp_path / "kernel.failed"
     file.write_text(note)
     cpp_loader._Refusal(file, "c++").heed(since=0.0)
 
 
 @needs_processor
-def test_the_lock_of_a_build_neither_follows_a_link_nor_empties_a_file(cache, monkeypatch, tmp_path):
+def test_the_lock_of_a_build_neither_follows_a_link_nor_empties_a_file(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     thesis = tmp_path / "thesis"
     thesis.write_text("three years")
     cache.mkdir(parents=True)
@@ -391,7 +429,9 @@ def test_the_lock_of_a_build_neither_follows_a_link_nor_empties_a_file(cache, mo
 
 
 @needs_processor
-def test_nothing_is_built_where_others_write_or_below(cache, monkeypatch, tmp_path):
+def test_nothing_is_built_where_others_write_or_below(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     built = []
     monkeypatch.setattr(cpp_build, "build", lambda command, library: built.append(library))
     cache.mkdir(parents=True)
@@ -407,7 +447,9 @@ def test_nothing_is_built_where_others_write_or_below(cache, monkeypatch, tmp_pa
 
 
 @pytest.mark.parametrize("wanted", [cpp_loader.Wish.where_possible, cpp_loader.Wish.always])
-def test_a_kernel_that_was_loaded_is_ready(wanted, cache, monkeypatch):
+def test_a_kernel_that_was_loaded_is_ready(
+    wanted: Wish, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cpp_loader, "_load", lambda name, *, again: Path(name))
     assert cpp_loader.is_ready("disentangled", wanted) is True
     assert cpp_loader.is_ready("disentangled", cpp_loader.Wish.never) is False
@@ -423,7 +465,9 @@ def test_a_kernel_that_was_loaded_is_ready(wanted, cache, monkeypatch):
         (0o755, True, False),
     ],
 )
-def test_ones_own_group_is_nobody_else(mode, own_group, writable, monkeypatch):
+def test_ones_own_group_is_nobody_else(
+    mode: int, own_group: bool, writable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     state = os.stat_result((mode, 0, 0, 1, 0, 7, 0, 0, 0, 0))
     monkeypatch.setattr(os, "getgid", lambda: 7 if own_group else 8)
     assert cpp_loader._others_write(state) == writable

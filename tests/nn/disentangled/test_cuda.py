@@ -1,5 +1,7 @@
 """On a CUDA device: every way of disentangled attention against exact numbers, at lengths aligned and not."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
 import torch
 
@@ -11,6 +13,7 @@ from precis.nn.disentangled import flash, flex
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.disentangled.flash import attend_flash
 from precis.nn.disentangled.flex import attend_flex
+from precis.nn.disentangled.inputs import Operands
 from precis.nn.disentangled.recompute import attend_recomputing
 from precis.nn.disentangled.saved_scores import attend_openly
 from precis.nn.relative_positions import LogBuckets
@@ -37,7 +40,9 @@ needs_library = pytest.mark.skipif(
 needs_flex = pytest.mark.skipif(not flex.is_available(), reason="needs Triton")
 
 
-def random_inputs(length, dtype, *, learnt=False, width=WIDTH):
+def random_inputs(
+    length: int, dtype: torch.dtype, *, learnt: bool = False, width: int = WIDTH
+) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(length)
     shapes = [(2, 2, length, width)] * 3
     states = [torch.randn(shape, generator=generator) for shape in shapes]
@@ -45,7 +50,7 @@ def random_inputs(length, dtype, *, learnt=False, width=WIDTH):
     return [x.to(DEVICE, dtype).requires_grad_(learnt) for x in (*states, *tables)]
 
 
-def padding(length):
+def padding(length: int) -> torch.Tensor:
     """The first document whole, of the second two thirds."""
     return (
         torch.arange(length, device=DEVICE)
@@ -53,11 +58,13 @@ def padding(length):
     )
 
 
-def operands(inputs, valid=None, dropout=0.0):
+def operands(
+    inputs: Sequence[torch.Tensor], valid: torch.Tensor | None = None, dropout: float = 0.0
+) -> Operands:
     return shared.operands(inputs, valid, buckets=BUCKETS, scale=SCALE, dropout=dropout)
 
 
-def plain(inputs, valid):
+def plain(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     """The definition, in the type of the inputs."""
     q, k, v, *_ = inputs
     # in blocks: by gathering, which holds the fewest numbers
@@ -66,7 +73,7 @@ def plain(inputs, valid):
     return attention_weights(q, k, scores=scores, mask=valid[:, None, None], scale=SCALE) @ v
 
 
-def assert_no_worse(found, half, exact):
+def assert_no_worse(found: torch.Tensor, half: torch.Tensor, exact: torch.Tensor) -> None:
     """In the mean values and gradients err at most twice as much as the plain path in the same type, or a rounding."""
     assert found.isfinite().all()
     rounding = torch.finfo(found.dtype).eps * exact.abs().mean()
@@ -74,37 +81,37 @@ def assert_no_worse(found, half, exact):
     assert error <= 2 * theirs + rounding
 
 
-def chosen(inputs, valid):
+def chosen(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     mask = valid[:, None, None]
     return attend(*inputs[:3], bias=make_bias(inputs, buckets=BUCKETS), mask=mask, scale=SCALE)
 
 
-def without_library(inputs, valid):
+def without_library(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flash, "serves", lambda device: False)
         return chosen(inputs, valid)
 
 
-def fused(inputs, valid):
+def fused(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     """The plain path: scores handed to torch's fused kernel."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
         return chosen(inputs, valid)
 
 
-def by_the_library(inputs, valid):
+def by_the_library(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_flash(operands(inputs, valid))
 
 
-def by_flex(inputs, valid):
+def by_flex(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_flex(operands(inputs, valid))
 
 
-def openly(inputs, valid):
+def openly(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_openly(operands(inputs, valid))
 
 
-def recomputing(inputs, valid):
+def recomputing(inputs: Sequence[torch.Tensor], valid: torch.Tensor) -> torch.Tensor:
     return attend_recomputing(operands(inputs, valid))
 
 
@@ -119,7 +126,9 @@ TRAINING = [chosen, without_library, openly, recomputing, pytest.param(by_the_li
 
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("way", INFERRING)
-def test_inference_at_every_length_errs_no_more_than_the_plain_path(way, dtype):
+def test_inference_at_every_length_errs_no_more_than_the_plain_path(
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
     for length in LENGTHS:
         half, valid = random_inputs(length, dtype), padding(length)
         with torch.no_grad():
@@ -131,13 +140,17 @@ def test_inference_at_every_length_errs_no_more_than_the_plain_path(way, dtype):
 
 @pytest.mark.parametrize("dtype", [*HALVES, torch.float32])
 @pytest.mark.parametrize("way", TRAINING)
-def test_gradients_at_every_length_err_no_more_than_the_plain_paths(way, dtype):
+def test_gradients_at_every_length_err_no_more_than_the_plain_paths(
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor], dtype: torch.dtype
+) -> None:
     for length in TRAINED:
         given, valid = random_inputs(length, dtype, learnt=True), padding(length)
         exact_inputs = [x.detach().double().requires_grad_() for x in given]
         real = valid[:, None].expand(given[0].shape[:-1])
 
-        def outcome(out, inputs, real=real):
+        def outcome(
+            out: torch.Tensor, inputs: Sequence[torch.Tensor], real: torch.Tensor = real
+        ) -> list[torch.Tensor]:
             return [out[real], *torch.autograd.grad(out[real].square().sum(), inputs)]
 
         found = outcome(way(given, valid), given)
@@ -148,10 +161,12 @@ def test_gradients_at_every_length_err_no_more_than_the_plain_paths(way, dtype):
 
 
 @pytest.mark.parametrize("way", TRAINING)
-def test_gradients_are_the_same_bits_twice(way):
+def test_gradients_are_the_same_bits_twice(
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor],
+) -> None:
     inputs, valid = random_inputs(1500, torch.bfloat16, learnt=True), padding(1500)
 
-    def gradients():
+    def gradients() -> tuple[torch.Tensor, ...]:
         out = way(inputs, valid)
         return torch.autograd.grad(out.square().sum(), inputs)
 
@@ -160,7 +175,9 @@ def test_gradients_are_the_same_bits_twice(way):
 
 @pytest.mark.parametrize("way", [chosen, without_library, fused])
 @pytest.mark.parametrize("autocast", [False, True])
-def test_heads_of_odd_widths_and_autocast_break_no_path(way, autocast):
+def test_heads_of_odd_widths_and_autocast_break_no_path(
+    way: Callable[[Sequence[torch.Tensor], torch.Tensor], torch.Tensor], autocast: bool
+) -> None:
     for width in (24, 25):
         for length in (65, 400, 513, 1025):
             inputs, valid = random_inputs(length, torch.bfloat16, width=width), padding(length)
@@ -173,7 +190,9 @@ def test_heads_of_odd_widths_and_autocast_break_no_path(way, autocast):
 
 @needs_library
 @pytest.mark.parametrize("dtype", HALVES)
-def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(monkeypatch, dtype):
+def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype
+) -> None:
     """With the library and one launch a layer, and with the plain path in fp32."""
     torch.manual_seed(0)
     config = ZCodePPConfig(
@@ -206,10 +225,10 @@ def test_an_encoder_on_a_packed_batch_gives_what_it_gives_on_a_padded_one(monkey
 
 
 @needs_library
-def test_dropout_on_the_device_follows_torchs_generator():
+def test_dropout_on_the_device_follows_torchs_generator() -> None:
     inputs = random_inputs(300, torch.bfloat16, learnt=True)
 
-    def outcome(seed):
+    def outcome(seed: int) -> list[torch.Tensor]:
         torch.manual_seed(seed)
         out = attend_flash(operands(inputs, dropout=0.25))
         return [out, *torch.autograd.grad(out.square().sum(), inputs)]

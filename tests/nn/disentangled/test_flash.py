@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ CASES = Path(__file__).with_name("interpreted_flash.py")
     reason="needs the extra `cuda` and Triton, which are on Linux only",
 )
 @pytest.mark.slow
-def test_kernels_in_the_interpreter_give_the_plain_path():
+def test_kernels_in_the_interpreter_give_the_plain_path() -> None:
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     command = [
         sys.executable,
@@ -49,14 +50,22 @@ class Library:
     def __init__(self) -> None:
         self.calls: list[dict[str, object]] = []
 
-    def training_attention_packed(self, queries, keys, values, *tables, max_seqlen, **settings):
+    def training_attention_packed(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        *tables: torch.Tensor,
+        max_seqlen: int,
+        **settings: object,
+    ) -> torch.Tensor:
         *_, bounds = tables
         self.calls.append({"bounds": bounds.tolist(), "longest": max_seqlen, **settings})
         return torch.cat([x.transpose(0, 1).flatten(1) for x in values[None]], dim=-1)
 
 
 @pytest.fixture
-def library(monkeypatch):
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     found = Library()
     stub = ModuleType("disentangled_flash.training")
     vars(stub)["_kernels"] = found
@@ -67,7 +76,7 @@ def library(monkeypatch):
     return found
 
 
-def test_a_batch_is_one_row_of_documents_between_their_bounds(library):
+def test_a_batch_is_one_row_of_documents_between_their_bounds(library: Library) -> None:
     inputs = random_inputs(9)
     found = flash.attend_flash(operands(inputs))
     torch.testing.assert_close(found, inputs[2])
@@ -75,7 +84,7 @@ def test_a_batch_is_one_row_of_documents_between_their_bounds(library):
 
 
 @pytest.mark.parametrize(("longest", "rounded"), [(1, 64), (64, 64), (65, 128)])
-def test_the_longest_length_is_rounded_up_to_64(library, longest, rounded):
+def test_the_longest_length_is_rounded_up_to_64(library: Library, longest: int, rounded: int) -> None:
     given = operands(random_inputs(longest, batch=1))
     found = flash.attend_flash_packed(given, Documents(torch.tensor([0, longest]), longest))
     torch.testing.assert_close(found, given.values)
@@ -92,21 +101,26 @@ def test_the_longest_length_is_rounded_up_to_64(library, longest, rounded):
         (["111", "101"], None),
     ],
 )
-def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest(rows, bounds):
+def test_a_row_is_cut_into_what_is_before_its_document_the_document_and_the_rest(
+    rows: list[str], bounds: list[int] | None
+) -> None:
     valid = torch.tensor([[mark == "1" for mark in row] for row in rows])
     starts = torch.arange(0, 3 * len(rows) + 1, 3, dtype=torch.int32)
     found = flash._span_bounds(valid, starts)
     if bounds is None:
         assert found is None
     else:
+        assert found is not None
         assert found.tolist() == bounds
         assert found.dtype == torch.int32
 
 
-def test_gaps_and_passes_without_gradients_take_the_padded_form(library, monkeypatch):
+def test_gaps_and_passes_without_gradients_take_the_padded_form(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ways = []
 
-    def padded(operands, valid):
+    def padded(operands: Operands, valid: torch.Tensor | None) -> torch.Tensor:
         ways.append("padded")
         return operands.queries
 
@@ -123,7 +137,15 @@ def test_gaps_and_passes_without_gradients_take_the_padded_form(library, monkeyp
     assert (ways, len(library.calls)) == (["padded"] * 2, 1)
 
 
-def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance=16):
+def given(
+    width: int = 32,
+    *,
+    batch: int = 3,
+    heads: int = 2,
+    length: int = 9,
+    dtype: torch.dtype = torch.float32,
+    distance: int = 16,
+) -> Operands:
     buckets = SimpleNamespace(max_distance=distance, span=8)
     queries = torch.empty(batch, heads, length, width, dtype=dtype, device="meta")
     found = object.__new__(Operands)  # of which `takes` reads these two
@@ -152,11 +174,15 @@ def given(width=32, *, batch=3, heads=2, length=9, dtype=torch.float32, distance
         ({"batch": 1 << 10, "length": 1 << 14, "heads": 1, "distance": 48}, {}, False),
     ],
 )
-def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(shape, asked, taken):
+def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(
+    shape: dict[str, Any], asked: dict[str, int], taken: bool
+) -> None:
     assert flash.takes(given(**shape), **{"longest": 9, "sequences": 3, **asked}) == taken
 
 
-def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(monkeypatch):
+def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     position = ModuleType("disentangled_flash.position")
     vars(position)["gradient_band"] = lambda places, device: len(places)
     monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
@@ -171,7 +197,9 @@ def test_a_plan_has_the_row_of_each_distance_from_the_past_to_the_future(monkeyp
 
 @pytest.mark.parametrize("is_there", [True, False])
 @pytest.mark.parametrize("is_new", [True, False])
-def test_the_library_serves_new_enough_devices_where_it_is_there(is_there, is_new, monkeypatch):
+def test_the_library_serves_new_enough_devices_where_it_is_there(
+    is_there: bool, is_new: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(flash, "is_available", lambda: is_there)
     monkeypatch.setattr(flash, "_is_new_enough", lambda index: is_new)
     assert flash.serves(torch.device("cuda:0")) == (is_there and is_new)

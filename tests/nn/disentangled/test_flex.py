@@ -12,11 +12,11 @@ pytestmark = pytest.mark.traced
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("masked", [False, True])
-def test_flex_attention_equals_the_plain_path(masked, dtype):
+def test_flex_attention_equals_the_plain_path(masked: bool, dtype: torch.dtype) -> None:
     """Uncompiled; compiled below. A document of nothing but padding gives the mean of its values."""
     inputs = [x.to(dtype) for x in random_inputs(40)]
     valid = padding(40) if masked else None
-    if masked:
+    if valid is not None:
         valid[2] = False
     found = attend_flex(operands(inputs, valid))
     assert found.dtype == dtype
@@ -24,7 +24,7 @@ def test_flex_attention_equals_the_plain_path(masked, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_the_score_of_padding_fits_the_type_that_a_kernel_traces_it_in(dtype):
+def test_the_score_of_padding_fits_the_type_that_a_kernel_traces_it_in(dtype: torch.dtype) -> None:
     """Also times log2(e), by which FlexAttention's kernels multiply scores."""
     inputs = [x.to(dtype) for x in random_inputs(4)]
     change = score_change(operands(inputs, torch.zeros(3, 4, dtype=torch.bool)))
@@ -37,11 +37,12 @@ def test_the_score_of_padding_fits_the_type_that_a_kernel_traces_it_in(dtype):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_compiled_flex_attention_equals_the_plain_path(dtype):
+def test_compiled_flex_attention_equals_the_plain_path(dtype: torch.dtype) -> None:
     """Lowered for the CPU: the change of scores is traced in the type of the queries, as it is for CUDA."""
     inputs = [x.to(dtype) for x in random_inputs(70, width=16)]
     valid = padding(70)
     valid[2] = False
     attention = torch.compile(flex.flex_attention)  # type: ignore[attr-defined]
-    found = attention(*inputs[:3], score_mod=score_change(operands(inputs, valid)), scale=SCALE)  # type: ignore[misc]
+    q, k, v, *_ = inputs
+    found = attention(q, k, v, score_mod=score_change(operands(inputs, valid)), scale=SCALE)
     assert_close_in(found, inputs, valid)

@@ -14,10 +14,18 @@ from precis.nn.disentangled.inputs import (
 from tests.nn.disentangled.inputs import SCALE, make_bias, operands, padding, random_inputs
 
 
+def some(factors: torch.Tensor | None) -> torch.Tensor:
+    """The factors, which are there."""
+    assert factors is not None
+    return factors
+
+
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("with_room", [False, True])
-def test_eq4_near_scores_of_every_block_are_those_of_the_plain_path(kept, with_room):
+def test_eq4_near_scores_of_every_block_are_those_of_the_plain_path(
+    kept: tuple[str, ...], with_room: bool
+) -> None:
     inputs = random_inputs(50)
     given = operands(inputs, kept=kept)
     expected = make_bias(inputs, kept).rows(0, 50, *inputs[:2]).transpose(0, 1)
@@ -31,7 +39,7 @@ def test_eq4_near_scores_of_every_block_are_those_of_the_plain_path(kept, with_r
 
 
 @pytest.mark.parametrize("length", [1, 12, 50])
-def test_bands_hold_each_row_once_and_all_keys_within_the_tables_reach(length):
+def test_bands_hold_each_row_once_and_all_keys_within_the_tables_reach(length: int) -> None:
     spans = bands(length, block=12, saturation=15)
     assert [row for band in spans for row in range(band.start, band.stop)] == list(range(length))
     for band in spans:
@@ -39,7 +47,7 @@ def test_bands_hold_each_row_once_and_all_keys_within_the_tables_reach(length):
         assert near <= set(range(band.first, band.last))
 
 
-def test_groups_of_documents_hold_at_least_one_and_no_more_scores_than_allowed():
+def test_groups_of_documents_hold_at_least_one_and_no_more_scores_than_allowed() -> None:
     assert documents_at_a_time(batch=5, per_document=10, most=25) == [
         slice(0, 2),
         slice(2, 4),
@@ -48,7 +56,7 @@ def test_groups_of_documents_hold_at_least_one_and_no_more_scores_than_allowed()
     assert documents_at_a_time(batch=2, per_document=99, most=25) == [slice(0, 1), slice(1, 2)]
 
 
-def test_operands_know_whether_a_gradient_is_asked_for_and_their_types():
+def test_operands_know_whether_a_gradient_is_asked_for_and_their_types() -> None:
     inputs = random_inputs(4)
     assert not operands(inputs).is_learning
     assert operands(inputs).is_of_one_type
@@ -64,7 +72,9 @@ def test_operands_know_whether_a_gradient_is_asked_for_and_their_types():
 @pytest.mark.parametrize("kept", [("c2p", "p2c"), ("c2p",), ("p2c",)])
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 9, 75])
-def test_all_scores_of_a_block_are_those_of_the_plain_path(kept, masked, length):
+def test_all_scores_of_a_block_are_those_of_the_plain_path(
+    kept: tuple[str, ...], masked: bool, length: int
+) -> None:
     """Near keys, far ones on both sides, contents and padding."""
     inputs = random_inputs(length, batch=4)
     valid = padding(length, batch=4) if masked else None
@@ -80,14 +90,15 @@ def test_all_scores_of_a_block_are_those_of_the_plain_path(kept, masked, length)
         torch.testing.assert_close(found.transpose(0, 1), expected[documents, :, band.asking])
 
 
-def test_every_block_of_a_group_draws_dropout_of_its_own():
+def test_every_block_of_a_group_draws_dropout_of_its_own() -> None:
     given = operands(random_inputs(50), dropout=0.5)
     tables = Tables.of(given, block=12)
     groups = [DocumentGroup.of(given, slice(start, 3), tables, block=12) for start in (0, 2)]
     assert [group.seed for group in groups] == [0, 2 * len(groups[0].spans)]
     assert DocumentGroup.of(given, slice(2, 3), tables, block=12, seed=7).seed == 7 + groups[1].seed
-    drawn = [groups[0].factors(index, band) for index, band in enumerate(groups[0].spans)]
-    again = [groups[0].factors(index, band) for index, band in enumerate(groups[0].spans)]
+    drawn, again = (
+        [some(groups[0].factors(index, band)) for index, band in enumerate(groups[0].spans)] for _ in range(2)
+    )
     assert all(map(torch.equal, drawn, again))
     assert not torch.equal(drawn[0], drawn[1])
     assert {0.0, 2.0} == {float(value) for factors in drawn for value in factors.unique()}

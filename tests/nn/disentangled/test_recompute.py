@@ -4,6 +4,7 @@ Scores made again (`recompute`), weights kept, and all scores held (`saved_score
 """
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,7 +24,9 @@ learning = pytest.mark.parametrize("learn", [attend_recomputing, attend_keeping,
 @pytest.mark.usefixtures("small_blocks")
 @learning
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",)])
-def test_either_position_score_alone_is_enough(kept, learn):
+def test_either_position_score_alone_is_enough(
+    kept: tuple[str, ...], learn: Callable[[Operands], torch.Tensor]
+) -> None:
     inputs = [x.requires_grad_() for x in random_inputs(50)]
     valid = padding(50)
     used = [*inputs[:3], inputs[3] if kept == ("c2p",) else inputs[4]]
@@ -39,7 +42,9 @@ def test_either_position_score_alone_is_enough(kept, learn):
 @learning
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 13, 40, 75])
-def test_training_gives_the_plain_path_and_its_gradients(length, masked, learn):
+def test_training_gives_the_plain_path_and_its_gradients(
+    length: int, masked: bool, learn: Callable[[Operands], torch.Tensor]
+) -> None:
     inputs = [x.requires_grad_() for x in random_inputs(length)]
     valid = padding(length) if masked else None
     weights = torch.randn(inputs[0].shape, dtype=torch.float64)
@@ -52,7 +57,9 @@ def test_training_gives_the_plain_path_and_its_gradients(length, masked, learn):
     )
 
 
-def weights_that_dropout_keeps(length, rate, learn):
+def weights_that_dropout_keeps(
+    length: int, rate: float, learn: Callable[[Operands], torch.Tensor]
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """With one-hot values attention gives its own weights."""
     inputs = random_inputs(length, batch=2, width=length)
     inputs[2] = torch.eye(length, dtype=torch.float64).expand(2, 2, length, length).contiguous()
@@ -62,7 +69,9 @@ def weights_that_dropout_keeps(length, rate, learn):
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn):
+def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(
+    learn: Callable[[Operands], torch.Tensor],
+) -> None:
     found, inputs = weights_that_dropout_keeps(60, 0.25, learn)
     expected = plain(inputs)
     dropped = found == 0.0
@@ -72,18 +81,18 @@ def test_dropout_takes_the_stated_share_of_weights_and_scales_the_others(learn):
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_no_rows_of_a_batch_are_dropped_alike(learn):
+def test_no_rows_of_a_batch_are_dropped_alike(learn: Callable[[Operands], torch.Tensor]) -> None:
     found, _ = weights_that_dropout_keeps(60, 0.25, learn)
     rows = (found == 0.0).flatten(0, 2)  # of all documents and heads
     assert len(torch.unique(rows, dim=0)) == len(rows)
 
 
-def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed():
+def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed() -> None:
     v, position_keys, position_queries = random_inputs(20)[2:]
     states = torch.randn(3, 2, 20, 8, dtype=torch.float64, requires_grad=True)
     made: list[Any] = []
 
-    def layer(states):
+    def layer(states: torch.Tensor) -> torch.Tensor:
         q, k = 2 * states, 3 * states
         made.extend((weakref.ref(q), weakref.ref(k)))
         return attend_recomputing(operands((q, k, v, position_keys, position_queries)))
@@ -96,7 +105,7 @@ def test_queries_and_keys_are_freed_where_a_layer_is_checkpointed():
 
 @pytest.mark.usefixtures("small_blocks")
 @learning
-def test_the_backward_pass_drops_the_same_weights(learn):
+def test_the_backward_pass_drops_the_same_weights(learn: Callable[[Operands], torch.Tensor]) -> None:
     """Gradients with dropout are those of the plain path with this very mask."""
     length, rate = 30, 0.25
     kept = (weights_that_dropout_keeps(length, rate, learn)[0] != 0.0) / (1 - rate)
@@ -112,7 +121,7 @@ def test_the_backward_pass_drops_the_same_weights(learn):
 
 
 @learning
-def test_single_precision_stays_within_the_tolerances(learn):
+def test_single_precision_stays_within_the_tolerances(learn: Callable[[Operands], torch.Tensor]) -> None:
     inputs = random_inputs(300, batch=1, dtype=torch.float32)
     exact = [x.double().requires_grad_() for x in inputs]
     learnt = [x.requires_grad_() for x in inputs]
@@ -126,7 +135,7 @@ def test_single_precision_stays_within_the_tolerances(learn):
 
 
 @learning
-def test_half_precision_errs_no_more_than_the_plain_path(learn):
+def test_half_precision_errs_no_more_than_the_plain_path(learn: Callable[[Operands], torch.Tensor]) -> None:
     half = [x.bfloat16() for x in random_inputs(300, batch=1)]
     exact = plain([x.double() for x in half])
     theirs = (plain(half).double() - exact).abs().mean()
@@ -134,7 +143,7 @@ def test_half_precision_errs_no_more_than_the_plain_path(learn):
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_products_are_added_up_in_single_precision_whatever_their_own_type(dtype):
+def test_products_are_added_up_in_single_precision_whatever_their_own_type(dtype: torch.dtype) -> None:
     """In one call where the types are the same."""
     generator = torch.Generator().manual_seed(0)
     out, left, right = (torch.randn(2, 3, 4, 4, generator=generator) for _ in range(3))

@@ -1,5 +1,8 @@
 """Training with what is n x n in memory: what it moves and keeps. Its numbers: test_recompute.py."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -12,17 +15,17 @@ from precis.nn.attention import merge_heads, split_heads
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.disentangled.saved_scores import attend_keeping, attend_openly
 from precis.nn.relative_positions import LogBuckets, OffsetRows
-from tests.nn.disentangled.inputs import operands, random_inputs
+from tests.nn.disentangled.inputs import operands, random_inputs, saved_tensors
 
 
 class Traffic(TorchDispatchMode):
     """Bytes read and written by torch's operations, views apart."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.bytes = 0
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         if not func.is_view and func.overloadpacket is not torch.ops.aten._unsafe_view:
             tensors = [x for x in tree_leaves((args, kwargs, out)) if isinstance(x, torch.Tensor)]
@@ -35,7 +38,9 @@ class Traffic(TorchDispatchMode):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("length", "batch"), [(64, 4), (512, 1), (1100, 1)])
-def test_holding_all_scores_moves_fewer_bytes_than_transformers(length, batch, dtype):
+def test_holding_all_scores_moves_fewer_bytes_than_transformers(
+    length: int, batch: int, dtype: torch.dtype
+) -> None:
     heads, width = 8, 16
     config = DebertaV2Config(
         hidden_size=heads * width,
@@ -59,7 +64,7 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(length, batch, d
     scale, offsets = (3 * width) ** -0.5, OffsetRows(LogBuckets(256, 512))
     offsets.descending(length - 1, states.device)  # worked out once a pass, as `relative` is
 
-    def ours(states, table):
+    def ours(states: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         split, rows = split_heads(states, heads), split_heads(table[None] * scale, heads)[0]
         bias = DisentangledBias(rows, rows, offsets)
         valid = everything[:, 0, 0]
@@ -67,7 +72,9 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(length, batch, d
             attend_openly(bias.operands(split, split, split, valid=valid, scale=scale, dropout=0.0))
         )
 
-    def measured(way):
+    def measured(
+        way: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    ) -> tuple[int, torch.Tensor, tuple[torch.Tensor, ...]]:
         with Traffic() as traffic:
             out = way(states, table)
             gradients = torch.autograd.grad(out.square().sum(), (states, table))
@@ -83,14 +90,14 @@ def test_holding_all_scores_moves_fewer_bytes_than_transformers(length, batch, d
         torch.testing.assert_close(ours_gradients, gradients, atol=1e-4, rtol=1e-4)
 
 
-def test_of_all_that_is_n_by_n_only_the_weights_are_kept():
+def test_of_all_that_is_n_by_n_only_the_weights_are_kept() -> None:
     inputs = [x.requires_grad_() for x in random_inputs(40, dtype=torch.float32)]
-    saved = attend_keeping(operands(inputs)).grad_fn.saved_tensors  # type: ignore[attr-defined]
+    saved = saved_tensors(attend_keeping(operands(inputs)))
     squares = [x for x in saved if x.shape[-2:] == (40, 40)]
     assert sum(x.numel() for x in squares) == 3 * 2 * 40 * 40
 
 
-def test_under_checkpointing_the_gradients_are_the_same():
+def test_under_checkpointing_the_gradients_are_the_same() -> None:
     inputs = [x.requires_grad_() for x in random_inputs(20)]
     found = []
     for kept in (True, False):

@@ -314,5 +314,7 @@ def test_references_of_one_sentence_get_a_lead_of_one() -> None:
         (["a-m", "x/a/m", "x/b/m"], [f"{Path.cwd().name}/a-m", "x/a/m", "b/m"]),  # their files would be one
     ],
 )
-def test_a_row_has_a_longer_name_only_beside_another_with_the_same(models, names):
+def test_a_row_has_a_longer_name_only_beside_another_with_the_same(
+    models: list[str], names: list[str]
+) -> None:
     assert names_apart(models) == names

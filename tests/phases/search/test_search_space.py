@@ -37,6 +37,7 @@ def test_a_searched_batch_is_all_that_a_step_takes(name: str) -> None:
     assert run.train.gradient_accumulation > 1
     for size in SearchSpace().batch_size:
         there = at_point(run, {"batch_size": size, "learning_rate": 1e-4})
+        assert there.batch_size is not None
         assert there.batch_size * there.train.gradient_accumulation == size
     assert at_point(run, {"learning_rate": 1e-4}).train == replace(run.train, learning_rate=1e-4)
 

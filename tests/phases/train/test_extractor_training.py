@@ -1,7 +1,9 @@
 """Teaching a model to choose: the encoder stays, what was read is kept, and the wanted sentence is learnt."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -138,12 +140,14 @@ def test_few_pairs_get_enough_steps_and_a_short_warmup(model: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("untouched", "warns"), [(60.0, True), (20.0, False)])
-def test_a_better_untouched_model_is_named(untouched: float, warns: bool, monkeypatch) -> None:
+def test_a_better_untouched_model_is_named(
+    untouched: float, warns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Says:
         def __init__(self, text: str) -> None:
             self.text = text
 
-        def stream(self, documents, **_):
+        def stream(self, documents: Sequence[object], **_: object) -> list[Any]:
             return [self for _ in documents]
 
     told: list[str] = []

@@ -289,6 +289,7 @@ def test_pairs_without_words_are_refused_or_skipped() -> None:
         found.ids_of(pairs, brief())
     told: list[tuple[int, str]] = []
     rows = found.ids_of(pairs, brief(), skip=lambda index, problem: told.append((index, problem)))
+    assert rows.kept is not None
     assert (len(rows), rows.kept.tolist(), told[0][0]) == (1, [0], 1)
     with pytest.raises(UserError, match="zero pairs"):
         found.ids_of([], brief())

@@ -162,6 +162,7 @@ def test_a_folder_whose_tokenizer_cannot_be_loaded_gives_the_model(tmp_path: Pat
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMProphetNetTokenizer"}')
     done = convert(folder, tmp_path / "out")
     assert not done.has_tokenizer
+    assert done.tokenizer_problem is not None
     assert str(folder) in done.tokenizer_problem
     ProphetNetForConditionalGeneration.from_pretrained(tmp_path / "out")
 

@@ -3,8 +3,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def begin(path: Path, count: int, **made_by: object) -> SummariesFile:
     return file
 
 
-def end(path: Path, render=as_json) -> SummariesFile:
+def end(path: Path, render: Callable[[Mapping[str, Any]], str] = as_json) -> SummariesFile:
     with SummariesFile(path, made_by=MADE_BY, render=render) as file:
         for document in file.left(DOCUMENTS):
             file.append(result(document))

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -11,20 +12,22 @@ from tests.tiny_models import save, save_llama
 
 
 @pytest.mark.parametrize("writing", [{"beams": 2}, {"draft": True}])
-def test_a_writer_refuses_options_of_a_search(tmp_path, writing):
+def test_a_writer_refuses_options_of_a_search(tmp_path: Path, writing: dict[str, int | bool]) -> None:
     model = str(save_llama(tmp_path / "llama"))
     with pytest.raises(UserError, match=f"--{next(iter(writing))} does not apply to a causal language model"):
         SummaryJob(model=model, writing=writing).located()
 
 
 @pytest.mark.parametrize("writing", [{"free": True}, {"language": "de"}, {"allow_remote": True}])
-def test_an_encoder_decoder_refuses_options_of_a_writer(tmp_path, writing):
+def test_an_encoder_decoder_refuses_options_of_a_writer(
+    tmp_path: Path, writing: dict[str, bool | str]
+) -> None:
     model = str(save("bart", tmp_path / "bart"))
     with pytest.raises(UserError, match="does not apply to an encoder-decoder"):
         SummaryJob(model=model, writing=writing).located()
 
 
-def test_prompts_and_check_are_among_what_determines_the_summaries(tmp_path):
+def test_prompts_and_check_are_among_what_determines_the_summaries(tmp_path: Path) -> None:
     model = str(save_llama(tmp_path / "llama"))
     strict, free = (
         SummaryJob(model=model, writing={"free": free}).located().made_by() for free in (False, True)
@@ -33,7 +36,9 @@ def test_prompts_and_check_are_among_what_determines_the_summaries(tmp_path):
     assert strict != free
 
 
-def test_summarize_prints_what_is_written_and_quoted(tmp_path, capsys):
+def test_summarize_prints_what_is_written_and_quoted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "boats.txt"
     file.write_text(BOATS)
     reply = "Ann sold Bob 3 boats. Carl paid 700 pounds for the boats."
@@ -48,7 +53,7 @@ def test_summarize_prints_what_is_written_and_quoted(tmp_path, capsys):
         assert capsys.readouterr().out.strip() == reply
 
 
-def test_evaluate_scores_a_writer_beside_a_model(tmp_path):
+def test_evaluate_scores_a_writer_beside_a_model(tmp_path: Path) -> None:
     rows = [{"document": BOATS, "summary": "Ann sold Bob 3 boats."}] * 2
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text("".join(json.dumps(row) + "\n" for row in rows))

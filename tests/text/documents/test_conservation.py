@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+from docx.document import Document as WordDocument
 
 from precis_text.documents import conservation, file_kinds
 from precis_text.documents.conservation import LOW, counted
@@ -21,7 +22,7 @@ PAGE = (
 )
 
 
-def filled(document) -> None:
+def filled(document: WordDocument) -> None:
     document.add_paragraph(TEXT)
     document.add_table(1, 1).cell(0, 0).text = "The wheel"
 

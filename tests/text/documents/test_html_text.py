@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from precis_text.documents.html_text import CUT, numbered, parse_page, write_page, write_tree
 from precis_text.documents.passages import Passages, Writer
 
 
-def page(body: str, **more) -> Passages:
+def page(body: str, **more: Any) -> Passages:
     writer = Writer()
     write_page(body, writer, **more)
     return writer.finished()
 
 
-def text(body: str, **more) -> str:
+def text(body: str, **more: Any) -> str:
     return page(body, **more).text
 
 

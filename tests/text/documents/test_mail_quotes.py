@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from precis_text.documents.html_text import CUT
@@ -15,7 +17,7 @@ from precis_text.documents.mail_quotes import (
 )
 
 
-def own(text: str, **more) -> str:
+def own(text: str, **more: Any) -> str:
     """The sender's own lines of a mail, with "/" between them."""
     lines = text.split("\n")
     kinds = foreign_lines(lines, **{"forward": False, **more})

@@ -19,8 +19,10 @@ Each kind is a place where a parser drops what it does not expect. The right col
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
+from docx.document import Document as WordDocument
 
 from precis_text.documents import epub as epub_reader
 from precis_text.documents import markdown, web_page, word_file
@@ -551,7 +553,7 @@ def test_word_writes_the_numbers_that_it_shows() -> None:
 
 
 def test_word_reads_cells_in_their_order_with_headings() -> None:
-    def fill(document) -> None:
+    def fill(document: WordDocument) -> None:
         table = document.add_table(1, 2)
         table.cell(0, 0).text = "Before it."
         cell = table.cell(0, 1)
@@ -572,7 +574,7 @@ def test_word_reads_cells_in_their_order_with_headings() -> None:
         (page, "<p>" + "<span>mill</span><span>Wheel</span>" * 20_000),
     ],
 )
-def test_many_small_parts_take_no_longer_for_each(read, content: str) -> None:
+def test_many_small_parts_take_no_longer_for_each(read: Callable[[str], Passages], content: str) -> None:
     began = time.process_time()
     assert len(read(content).text) > 90_000
     assert time.process_time() - began < 3.0  # took more than 20 seconds where each part looked at all others

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from precis_text.documents import pdf as pdf_reader
-from precis_text.documents.passages import Passages
+from precis_text.documents.passages import Passages, Place
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
 from tests.document_files import lines_of, pdf, typed
@@ -29,7 +29,7 @@ OTHER = (
 WIDTH = 40  # letters of a column
 
 
-def place_of(found: Passages, words: str):
+def place_of(found: Passages, words: str) -> Place:
     return found.at(found.text.index(words))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def field(kind: str, value: str, box: str, more: str = "") -> str:
     return f"/Subtype /Widget /FT /{kind} /T ({box}) /V {value} /Rect [{box}] {more}"
 
 
-def text_of(page: str, **more) -> str:
+def text_of(page: str, **more: Any) -> str:
     return read_content(pdf([page], **more), name="a.pdf").text
 
 

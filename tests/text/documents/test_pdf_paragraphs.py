@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from precis_text.documents.pdf_lines import Line
 from precis_text.documents.pdf_paragraphs import Joiner, paragraphs_of
 
 
-def line(text: str, y: float, *, x: float = 0, end: float | None = None, **more) -> Line:
+def line(text: str, y: float, *, x: float = 0, end: float | None = None, **more: Any) -> Line:
     """A line in letters that are 10 points high and 5 wide."""
     word = 5.0 * len((text.split() or [""])[0])
     return Line(
@@ -26,13 +27,13 @@ def line(text: str, y: float, *, x: float = 0, end: float | None = None, **more)
 
 
 def page(
-    *texts: str, ends: dict[int, float] | None = None, step: float = 12, top: float = 700, **more
+    *texts: str, ends: dict[int, float] | None = None, step: float = 12, top: float = 700, **more: Any
 ) -> list[Line]:
     """Lines from an edge at 300 points, as if all were wrapped; `ends` has the other ends."""
     return [line(text, top - step * k, end=(ends or {}).get(k, 300), **more) for k, text in enumerate(texts)]
 
 
-def changed(lines: list[Line], at: int, **more) -> list[Line]:
+def changed(lines: list[Line], at: int, **more: Any) -> list[Line]:
     return [replace(each, **more) if k == at else each for k, each in enumerate(lines)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ RIGHT = (
 )
 
 
-def cell(text: str, x: float, y: float, **more) -> Line:
+def cell(text: str, x: float, y: float, **more: Any) -> Line:
     """A line whose letters are 10 points high and 5 wide."""
     return Line(text, left=x, right=x + 5 * len(text), base=y, **more)
 
@@ -53,7 +54,7 @@ def test_two_rows_are_a_table_and_one_is_not() -> None:
 def test_cells_stand_two_letters_apart_and_a_fifth_of_one_above_each_other() -> None:
     name = "The two old boats of the harbour"
 
-    def rows(gap: float = 20, up: float = 0, **more) -> list[str]:
+    def rows(gap: float = 20, up: float = 0, **more: Any) -> list[str]:
         x = 40 + 5 * len(name) + gap
         right = [replace(cell("12", x, y + up), **more) for y in (600, 580)]
         return read([cell(name, 40, 600), right[0], cell(name, 40, 580), right[1]])

@@ -45,7 +45,7 @@ def test_messages_of_an_export_of_discord_have_speakers() -> None:
     assert passages_of(text).text == "Ann Ode: The quay is dear.\nBen: Who pays?"
 
 
-def test_the_frame_of_a_transcript_of_teams_is_neither_spoken_nor_a_speaker():
+def test_the_frame_of_a_transcript_of_teams_is_neither_spoken_nor_a_speaker() -> None:
     said = "Ann Lee   0:04\nThe roof leaks.\n\nBob Day   0:09\nI call the firm."
     said += "\n\nAnn Lee   0:11\nGood.\n\nBob Day   0:14\nI will."
     head = "Weekly call-Recording\n12 May 2026, 10:00AM\n25m 3s\n\nAnn Lee started transcription"
@@ -59,7 +59,7 @@ def test_the_frame_of_a_transcript_of_teams_is_neither_spoken_nor_a_speaker():
     assert {unit.speaker for unit in units if not unit.heading} == {"Ann Lee", "Bob Day"}
 
 
-def test_the_frame_of_a_transcript_of_google_meet_is_left_out():
+def test_the_frame_of_a_transcript_of_google_meet_is_left_out() -> None:
     head = "Call - Transcript\nAttendees\nAnn Lee, Bob Day\nTranscript\n00:00:00"
     said = "Ann Lee: The roof leaks.\n\n00:05:00\n\nBob Day: I call the firm.\n\n00:10:00\n\nAnn Lee: Good."
     end = "Transcription ended after 00:12:03\n\nThis editable transcript was computer generated."
@@ -73,7 +73,7 @@ def test_the_frame_of_a_transcript_of_google_meet_is_left_out():
 
 
 @pytest.mark.parametrize("line", ["2 replies", "1 reply", "3 replies Last reply 2 days ago", "View thread"])
-def test_lines_of_slack_below_a_message_are_left_out(line: str):
+def test_lines_of_slack_below_a_message_are_left_out(line: str) -> None:
     chat = f"Ann Lee  9:02 AM\nThe roof leaks again.\n{line}\nBob Day  9:04 AM\nI call the firm.\n"
     assert (
         read_content(chat.encode(), name="a.txt").text
@@ -81,7 +81,7 @@ def test_lines_of_slack_below_a_message_are_left_out(line: str):
     )
 
 
-def test_reactions_of_slack_are_left_out_and_counted():
+def test_reactions_of_slack_are_left_out_and_counted() -> None:
     chat = "Ann Lee  9:02 AM\nThe roof leaks again.\n:eyes: 3 :+1: 2\nBob Day  9:04 AM\nI call the firm.\n:tada:\n1\n"
     found = read_content(chat.encode(), name="a.txt")
     assert found.text == "Ann Lee: The roof leaks again.\nBob Day: I call the firm."

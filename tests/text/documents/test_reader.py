@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -62,7 +63,9 @@ def test_a_reader_has_no_network_no_processes_and_no_files_to_write() -> None:
         assert "PermissionError: reading a document attempted" in ended.stderr
 
 
-def test_a_module_in_the_current_folder_is_not_taken_for_a_reader(tmp_path, monkeypatch) -> None:
+def test_a_module_in_the_current_folder_is_not_taken_for_a_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "markdown_it.py").write_text("raise SystemExit")
     monkeypatch.chdir(tmp_path)
     reader._WORKER.end()

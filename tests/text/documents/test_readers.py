@@ -10,15 +10,16 @@ from email.mime.text import MIMEText
 from pathlib import Path
 
 import pytest
+from docx.document import Document as WordDocument
 
 from precis_text.documents.mail_quotes import foreign_lines
-from precis_text.documents.passages import Passages
+from precis_text.documents.passages import Passages, Place
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
 from tests.document_files import archive, epub, with_footnotes, word
 
 
-def place_of(found: Passages, words: str):
+def place_of(found: Passages, words: str) -> Place:
     return found.at(found.text.index(words))
 
 
@@ -30,7 +31,7 @@ def refused(content: bytes, name: str) -> str:
 
 
 def test_a_word_document_gives_headings_lists_and_tables() -> None:
-    def fill(document) -> None:
+    def fill(document: WordDocument) -> None:
         document.sections[0].header.paragraphs[0].text = "HEADER"
         document.add_heading("Überblick", 1)
         document.add_paragraph("Die Straße wird gesperrt.")
@@ -52,7 +53,7 @@ def test_a_word_document_gives_headings_lists_and_tables() -> None:
 
 
 def test_a_footnote_of_a_word_document_stands_behind_its_paragraph_under_its_heading() -> None:
-    def fill(document) -> None:
+    def fill(document: WordDocument) -> None:
         document.add_paragraph("Bridges", style="Title")
         document.add_paragraph("Contents........1", style=document.styles.add_style("toc 1", 1))
         document.add_heading("Cost", 1)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import locale
 import textwrap
 from io import BytesIO
+from typing import Any
 
 import pypdfium2
 import pytest
+from PIL import Image
 
 from precis_text.documents import pdf as pdf_reader
 from precis_text.documents import picture, recognition
@@ -25,13 +27,13 @@ needs_tesseract = pytest.mark.skipif(
 )
 
 
-def scanned(text: str = STORY):
+def scanned(text: str = STORY) -> Image.Image:
     """Return a page as a picture."""
     with pypdfium2.PdfDocument(pdf([typed(textwrap.wrap(text, 60), x=60, y=700, step=1.5)])) as document:
         return document[0].render(scale=200 / 72).to_pil()
 
 
-def saved(image, kind: str, **more) -> bytes:
+def saved(image: Image.Image, kind: str, **more: Any) -> bytes:
     out = BytesIO()
     image.save(out, kind, **more)
     return out.getvalue()
@@ -71,7 +73,7 @@ def test_a_picture_without_text_and_a_broken_one_are_refused() -> None:
         read_content(b"\x89PNG\r\n\x1a\nnonsense", name="a.png")
 
 
-def test_where_tesseract_is_missing_the_message_names_it(monkeypatch) -> None:
+def test_where_tesseract_is_missing_the_message_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognition, "PROGRAM", None)
     with pytest.raises(UserError, match=r"is a picture; .*apt-get install tesseract-ocr"):
         picture.read(b"\x89PNG\r\n\x1a\n")

@@ -9,7 +9,7 @@ from precis_text.length import make_length
 from precis_text.units import extraction_units
 
 
-def lines(document):
+def lines(document: str) -> list[tuple[str, str]]:
     units = extraction_units(document)
     source = ScoredText(Passages(document), units, [1] * len(units), [0.5] * len(units), 100.0)
     made = formed(make_form(type="minutes"), source, make_length(), len)
@@ -26,7 +26,7 @@ def lines(document):
         ("Bob: Hm, it is far.\nAnn: Good, then that’s settled.", "Ann"),
     ],
 )
-def test_an_answer_without_content_makes_the_proposal_the_decision(answer, agreed):
+def test_an_answer_without_content_makes_the_proposal_the_decision(answer: str, agreed: str) -> None:
     meeting = (
         f"Ann: The hall has no heating.\nAnn: Shall we meet in the school?\n{answer}\nCem: The tea is cold."
     )
@@ -42,16 +42,16 @@ def test_an_answer_without_content_makes_the_proposal_the_decision(answer, agree
         "Ann: Shall we meet in the school?\nAnn: Sounds good.\nBob: The tea is cold.",
     ],
 )
-def test_an_answer_that_means_no_proposal_is_not_listed(meeting):
+def test_an_answer_that_means_no_proposal_is_not_listed(meeting: str) -> None:
     assert not [line for line in lines(meeting) if line[0] in ("decisions", "actions")]
 
 
-def test_a_promise_without_content_makes_the_task_the_action():
+def test_a_promise_without_content_makes_the_task_the_action() -> None:
     meeting = "Ann: Somebody has to water the roses.\nBob: They look dry.\nCem: I'll do it."
     assert lines(meeting) == [("actions", "[turn 1] Ann: Somebody has to water the roses. (owner: Cem)")]
 
 
-def test_a_decision_with_content_stays_as_it_was_said():
+def test_a_decision_with_content_stays_as_it_was_said() -> None:
     meeting = (
         "Ann: Shall we meet in the school?\nBob: The hall is colder.\nAnn: We agreed to meet in the school."
     )
@@ -69,7 +69,7 @@ def test_a_decision_with_content_stays_as_it_was_said():
         ("I'm gonna ring the printers this afternoon.", "actions"),
     ],
 )
-def test_words_of_councils_and_of_talk(text, part):
+def test_words_of_councils_and_of_talk(text: str, part: str) -> None:
     found = [kind for kind, _ in lines(f"Ann: The tea is cold.\nBob: {text}\nCem: Hm, the tea.")]
     assert found == [part] * bool(part)
 
@@ -92,13 +92,13 @@ def test_words_of_councils_and_of_talk(text, part):
         ),
     ],
 )
-def test_answers_in_other_languages(meeting, decision):
+def test_answers_in_other_languages(meeting: str, decision: str) -> None:
     ((part, shown),) = lines(meeting)
     assert part == "decisions"
     assert decision in shown
 
 
-def test_turns_in_small_letters_without_full_stops_stay_apart():
+def test_turns_in_small_letters_without_full_stops_stay_apart() -> None:
     chat = "hazel: motion to hold the election in march\nfinch: aye\nwren: aye\nhazel: motion carried"
     assert [unit.text.partition(":")[0] for unit in extraction_units(chat)] == [
         "hazel",
@@ -119,13 +119,13 @@ def test_turns_in_small_letters_without_full_stops_stay_apart():
         ("Who orders the paint for the fence?", "I will.", ""),
     ],
 )
-def test_an_answer_with_nothing_but_a_date_takes_the_task(task, answer, due):
+def test_an_answer_with_nothing_but_a_date_takes_the_task(task: str, answer: str, due: str) -> None:
     told = f"owner: Bob; due: {due}" if due else "owner: Bob"
     found = lines(f"Ann: {task}\nBob: {answer}\nCem: Hm, the tea.")
     assert found == [("actions", f"[turn 1] Ann: {task} ({told})")]
 
 
-def test_a_promise_with_content_keeps_its_own_line():
+def test_a_promise_with_content_keeps_its_own_line() -> None:
     found = lines(
         "Ann: Who updates the list of members?\nBob: I'll send the list by Wednesday.\nCem: Hm, the tea."
     )

@@ -1,12 +1,14 @@
 """The forms choose from scored units without a model: what each shows, where it is from, and within which length."""
 
+from typing import Any
+
 import pytest
 
 from precis_text.documents.passages import Passages, Place
 from precis_text.documents.reader import read_content
 from precis_text.errors import UserError
-from precis_text.forms.form import ScoredText
-from precis_text.forms.form_choice import FORM_TYPES, formed, make_form
+from precis_text.forms.form import FormType, ScoredText
+from precis_text.forms.form_choice import FORM_TYPES, Formed, formed, make_form
 from precis_text.forms.outline import section_line, sections_of, topics_of
 from precis_text.forms.short_forms import KeyPoints, opening
 from precis_text.forms.statements import replies_to, statements_of
@@ -35,14 +37,16 @@ Spare parts are made by hand in a workshop at the harbour. The captain likes the
 In conclusion, the boats cost 6.2 million crowns. Tickets stay as cheap as they are."""
 
 
-def scored(document, scores=None):
+def scored(document: str | Passages, scores: list[float] | None = None) -> ScoredText:
     passages = document if isinstance(document, Passages) else Passages(document)
     units = extraction_units(passages.text)
     worth = scores or [1 / (1 + place) for place in range(len(units))]
     return ScoredText(passages, units, [len(unit.text.split()) for unit in units], worth, 30.0)
 
 
-def made(document, kind="paragraph", about=None, **lengths):
+def made(
+    document: str | Passages, kind: FormType = "paragraph", about: str | None = None, **lengths: Any
+) -> Formed:
     form = make_form(type=kind, about=about)
     return formed(form, scored(document), make_length(**lengths), lambda text: len(text.split()))
 
@@ -50,7 +54,7 @@ def made(document, kind="paragraph", about=None, **lengths):
 @pytest.mark.parametrize("kind", FORM_TYPES)
 @pytest.mark.parametrize("document", [MEETING, ARTICLE])
 @pytest.mark.parametrize("lengths", [{"words": 12}, {"words": 3}, {"tokens": 9}, {"sentences": 1}])
-def test_a_cap_holds_for_every_form(kind, document, lengths):
+def test_a_cap_holds_for_every_form(kind: FormType, document: str, lengths: dict[str, Any]) -> None:
     found = made(document, kind, **lengths)
     assert found.text
     if "words" in lengths:
@@ -63,7 +67,7 @@ def test_a_cap_holds_for_every_form(kind, document, lengths):
 
 @pytest.mark.parametrize("kind", FORM_TYPES)
 @pytest.mark.parametrize("document", [MEETING, ARTICLE])
-def test_every_line_is_word_for_word_at_its_place(kind, document):
+def test_every_line_is_word_for_word_at_its_place(kind: FormType, document: str) -> None:
     found = made(document, kind)
     assert found.lines
     assert found.finished
@@ -73,27 +77,27 @@ def test_every_line_is_word_for_word_at_its_place(kind, document):
         assert line.shown in found.text
 
 
-def test_a_tldr_has_at_most_two_sentences_and_key_points_are_in_order():
+def test_a_tldr_has_at_most_two_sentences_and_key_points_are_in_order() -> None:
     assert len(made(ARTICLE, "tldr").lines) <= 2
     points = made(ARTICLE, "key-points")
     assert all(line.startswith("- ") for line in points.text.split("\n"))
     assert [line.start for line in points.lines] == sorted(line.start for line in points.lines)
 
 
-def test_a_headline_is_the_title_if_the_text_repeats_it():
+def test_a_headline_is_the_title_if_the_text_repeats_it() -> None:
     assert made(ARTICLE, "headline").text == "New ferries for the lake"
     stray = ARTICLE.replace("New ferries for the lake", "Photo gallery and comments")
     assert made(stray, "headline").text != "Photo gallery and comments"
 
 
-def test_a_teaser_leaves_out_the_conclusion():
+def test_a_teaser_leaves_out_the_conclusion() -> None:
     late = scored(ARTICLE, [0.1] * 7 + [1.0, 1.0])
     found = formed(make_form(type="teaser"), late, make_length(), len)
     assert "6.2 million" not in found.text
     assert "electric boats" in found.text
 
 
-def test_an_outline_has_one_line_for_each_heading():
+def test_an_outline_has_one_line_for_each_heading() -> None:
     text = "Rivers\n\nThe river is long and cold.\n\nLakes\n\nThe lake is deep and warm."
     starts = [0, text.index("Lakes")]
     found = made(Passages(text, starts, [Place(heading="Rivers"), Place(heading="Lakes")]), "outline")
@@ -104,14 +108,14 @@ def test_an_outline_has_one_line_for_each_heading():
     assert short.text == "- Rivers\n- Lakes"
 
 
-def test_a_text_without_headings_is_divided_where_its_words_change():
+def test_a_text_without_headings_is_divided_where_its_words_change() -> None:
     cows = [f"The cow number {n} eats grass in the green meadow." for n in range(12)]
     ships = [f"The ship number {n} carries iron across the stormy ocean." for n in range(12)]
     sections = sections_of(scored(" ".join(cows + ships)))
     assert 12 in [section.start for section in sections]
 
 
-def test_minutes_have_owners_and_dates_only_where_they_are_said():
+def test_minutes_have_owners_and_dates_only_where_they_are_said() -> None:
     lines: dict[str, list[tuple[int, str, str]]] = {line.part: [] for line in made(MEETING, "minutes").lines}
     for line in made(MEETING, "minutes").lines:
         lines[line.part].append((line.turn, line.owner, line.due))
@@ -123,7 +127,7 @@ def test_minutes_have_owners_and_dates_only_where_they_are_said():
     }
 
 
-def test_minutes_of_a_talk_without_decisions_invent_none():
+def test_minutes_of_a_talk_without_decisions_invent_none() -> None:
     found = made("Ann: The sea is warm today.\nBob: It was colder in May.\nAnn: I like to swim.", "minutes")
     assert {line.part for line in found.lines} <= {"topics"}
 
@@ -139,12 +143,12 @@ def test_minutes_of_a_talk_without_decisions_invent_none():
         ("How we decide is another matter.", False),
     ],
 )
-def test_what_is_decided_while_it_is_said_is_a_decision(said, is_decision):
+def test_what_is_decided_while_it_is_said_is_a_decision(said: str, is_decision: bool) -> None:
     found = made(f"Ann: The roof is old.\nBob: {said}\nAnn: It was colder in May.", "minutes")
     assert ("decisions" in {line.part for line in found.lines}) is is_decision
 
 
-def test_minutes_of_subtitles_have_times_and_keep_the_voice():
+def test_minutes_of_subtitles_have_times_and_keep_the_voice() -> None:
     cues = "WEBVTT\n\n00:00:05.000 --> 00:00:07.000\n<v Ann>We lost the key.</v>\n\n"
     cues += "00:01:10.000 --> 00:01:12.000\n<v Ann>I'll buy a new one tomorrow.</v>\n\n"
     cues += "00:02:00.000 --> 00:02:02.000\n<v Bob>Good, thank you.</v>"
@@ -165,24 +169,24 @@ def test_minutes_of_subtitles_have_times_and_keep_the_voice():
         ("Anna: Hemos decidido que la fiesta es en la plaza con los vecinos.", "decisions"),
     ],
 )
-def test_minutes_know_other_languages(text, part):
+def test_minutes_know_other_languages(text: str, part: str) -> None:
     assert part in [line.part for line in made(f"{text}\nBert: Gut.", "minutes").lines]
 
 
-def test_a_question_is_answered_by_the_sentences_about_it():
+def test_a_question_is_answered_by_the_sentences_about_it() -> None:
     found = made(ARTICLE, about="How many passengers do the old ferries carry?", sentences=1)
     assert found.answered
     assert "1,900 passengers" in found.text
 
 
-def test_a_question_that_the_document_does_not_answer_is_said_to_be():
+def test_a_question_that_the_document_does_not_answer_is_said_to_be() -> None:
     found = made(ARTICLE, "key-points", about="What do penguins eat?", words=3)
     assert not found.answered
     assert found.lines == ()
     assert found.text == 'The document says nothing about "What do penguins eat?".'
 
 
-def test_bad_options_are_named():
+def test_bad_options_are_named() -> None:
     with pytest.raises(UserError, match="type='tl' is not a form"):
         make_form(type="tl")
     with pytest.raises(UserError, match="about=3 is not a text"):
@@ -193,7 +197,7 @@ def test_bad_options_are_named():
         make_form(about="x" * 2001)
 
 
-def test_minutes_leave_pauses_out_and_an_opening_is_no_decision():
+def test_minutes_leave_pauses_out_and_an_opening_is_no_decision() -> None:
     document = (
         "Ann: Um, okay, let's get started. [laughter] The the bridge is, uh, two weeks late.\n"
         "Ann: Bob, you write to the council by Friday.\nBob: Uh, will do.\nAnn: Then we postpone it.\n"
@@ -210,7 +214,7 @@ def test_minutes_leave_pauses_out_and_an_opening_is_no_decision():
     assert "Then we postpone it." in decisions
 
 
-def test_statements_have_the_places_of_their_words():
+def test_statements_have_the_places_of_their_words() -> None:
     talk = "Ann: We start. The fair is in May.\nBob: Fine. It rains. Nobody comes then.\nAnn: Who knows?"
     said = statements_of(scored(talk))
     assert [statement.text for statement in said] == [
@@ -225,7 +229,7 @@ def test_statements_have_the_places_of_their_words():
     assert [statement.turn for statement in said] == [1, 1, 2, 2, 2, 3]
 
 
-def test_each_sentence_has_the_time_and_the_number_of_its_turn():
+def test_each_sentence_has_the_time_and_the_number_of_its_turn() -> None:
     long = " ".join(["We", *["row"] * 60, "home."])
     talk = (
         f"[10:01] Ann: {long} It rains.\n[10:02] Bob: Yes. Yes!\n[10:05] Bob: And plates.\n[10:07] Ann: Fine."
@@ -242,13 +246,13 @@ def test_each_sentence_has_the_time_and_the_number_of_its_turn():
     assert [(each.time, each.turn) for each in statements_of(scored("It rains. It snows."))] == [("", 0)] * 2
 
 
-def test_the_next_turn_replies_unless_the_same_person_says_it():
+def test_the_next_turn_replies_unless_the_same_person_says_it() -> None:
     talk = "Ann: Who pays? Who comes?\nBob: I do. I think.\nBob: We all.\nAnn: Fine."
     said = statements_of(scored(talk))
     assert [replies_to(said, place) for place in range(len(said))] == [[2, 3], [2, 3], [], [], [5], []]
 
 
-def test_a_teaser_is_of_the_first_third_of_the_sentences_whatever_stands_between_them():
+def test_a_teaser_is_of_the_first_third_of_the_sentences_whatever_stands_between_them() -> None:
     sentences = [f"The boat number {number} carries iron over the sea." for number in range(10)]
     plain = scored("\n\n".join(sentences))
     between = [text for one in sentences for text in (one, "Boats", "Boat | Iron | Sea")]
@@ -271,7 +275,9 @@ def test_a_teaser_is_of_the_first_third_of_the_sentences_whatever_stands_between
         ("The old ferry sank yesterday.", 0.59, False),
     ],
 )
-def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(short, score, chosen):
+def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(
+    short: str, score: float, chosen: bool
+) -> None:
     best = "The council of the town bought two new boats for the lake."
     source = scored(f"{best} {short}", [1.0, score])
     found = formed(make_form(type="headline"), source, make_length(), len)
@@ -294,7 +300,7 @@ Ann: Okay, let's move the feast to the first of June, when the crane is ready.""
         (4, "Ann: Let's move the feast to the first of June, when the crane is ready."),
     ],
 )
-def test_the_headline_of_a_talk_is_one_short_sentence_of_its_best_turn(best, headline):
+def test_the_headline_of_a_talk_is_one_short_sentence_of_its_best_turn(best: int, headline: str) -> None:
     source = scored(TALK, [1.0 if place == best else 0.2 for place in range(5)])
     found = formed(make_form(type="headline"), source, make_length(), len)
     assert found.text == headline
@@ -303,7 +309,7 @@ def test_the_headline_of_a_talk_is_one_short_sentence_of_its_best_turn(best, hea
 
 
 @pytest.mark.parametrize("greeted", [0, 3])
-def test_a_greeting_or_an_answer_without_content_is_no_headline(greeted):
+def test_a_greeting_or_an_answer_without_content_is_no_headline(greeted: int) -> None:
     source = scored(TALK, [0.9 if place == greeted else 0.8 for place in range(5)])
     assert formed(make_form(type="headline"), source, make_length(), len).lines[0].speaker in (
         "Bob",
@@ -313,14 +319,14 @@ def test_a_greeting_or_an_answer_without_content_is_no_headline(greeted):
     assert not formed(make_form(type="headline"), source, make_length(), len).text.endswith(("?", "me."))
 
 
-def test_a_title_among_numbered_headings_is_shown_without_its_number():
+def test_a_title_among_numbered_headings_is_shown_without_its_number() -> None:
     body = "The harbour rules hold for all boats.\n\n{}\n\nNobody sleeps on the quay in the harbour."
     rules = f"1. SCOPE: The harbour rules\n\n{body}"
     assert made(rules.format("2. RULES: 2.1 Speed"), "headline").text == "SCOPE: The harbour rules"
     assert made(rules.format("Speed"), "headline").text == "1. SCOPE: The harbour rules"
 
 
-def test_a_teaser_of_a_talk_shows_one_sentence_of_a_turn():
+def test_a_teaser_of_a_talk_shows_one_sentence_of_a_turn() -> None:
     assert made(TALK, "teaser").text.split("\n")[-1] == "Bob: The old crane is broken."
 
 
@@ -344,8 +350,8 @@ TOWER = f"The tower was built by Anna Roth. Her brother painted the ceiling. {MO
     ],
 )
 def test_an_answer_that_points_back_comes_with_the_sentence_before_it_or_alone(
-    document, question, length, answer
-):
+    document: str, question: str, length: dict[str, Any], answer: str
+) -> None:
     assert made(document, about=question, **length).text == answer
 
 
@@ -369,7 +375,9 @@ TOPICS = (
         ((6, 7, 8), [(0, 6), (6, 13), (13, 21)]),
     ],
 )
-def test_a_topic_of_five_sentences_begins_where_the_words_change(counts, topics):
+def test_a_topic_of_five_sentences_begins_where_the_words_change(
+    counts: tuple[int, ...], topics: list[tuple[int, int]]
+) -> None:
     document = "\n\n".join(text for text, count in zip(TOPICS, counts, strict=False) for _ in range(count))
     assert [(each.start, each.stop) for each in topics_of(scored(document))] == topics
 
@@ -389,22 +397,26 @@ def test_a_topic_of_five_sentences_begins_where_the_words_change(counts, topics)
         ),
     ],
 )
-def test_two_headings_divide_a_document_and_one_does_not(document, sections):
+def test_two_headings_divide_a_document_and_one_does_not(
+    document: str, sections: list[tuple[str, int, int]]
+) -> None:
     assert [(each.heading, each.start, each.stop) for each in sections_of(scored(document))] == sections
 
 
-def test_a_section_is_told_by_its_best_sentence_of_four_words_that_stands_alone():
+def test_a_section_is_told_by_its_best_sentence_of_four_words_that_stands_alone() -> None:
     document = (
         "The Pier\n\nIt is old.\n\nThis wall was mended twice. Boats land there every day.\n\nThe End\n\nBye."
     )
     source = scored(document, [0, 1.0, 0.9, 0.5, 0, 0.8])
     first, second = (section_line(source, section) for section in sections_of(source))
+    assert first is not None
+    assert second is not None
     assert (first.shown, first.worth) == ("The Pier: Boats land there every day.", 0.5)
     assert (first.heading, first.shorter) == ("The Pier", "The Pier")
     assert (second.shown, second.worth, second.shorter) == ("The End", 0.0, "")
 
 
-def shown(document, kind, scores=None, **lengths):
+def shown(document: str, kind: FormType, scores: list[float] | None = None, **lengths: Any) -> list[str]:
     form = make_form(type=kind)
     length = form.length(make_length(**lengths))
     return [line.shown for line in form.lines(scored(document, scores), length)]
@@ -417,7 +429,9 @@ EIGHT = "The old town pier was mended last spring."
     ("first", "second", "count"),
     [(EIGHT, 0.5, 2), (EIGHT, 0.49, 1), ("The old pier was mended last spring.", 0.49, 2)],
 )
-def test_a_second_sentence_has_half_the_worth_of_a_first_one_that_stands_alone(first, second, count):
+def test_a_second_sentence_has_half_the_worth_of_a_first_one_that_stands_alone(
+    first: str, second: float, count: int
+) -> None:
     document = f"{first} Boats carry iron over the sea."
     assert len(shown(document, "tldr", [1.0, second])) == count
     assert len(shown(document, "tldr", [1.0, second], sentences=2)) == count
@@ -425,13 +439,15 @@ def test_a_second_sentence_has_half_the_worth_of_a_first_one_that_stands_alone(f
     assert len(shown(f"Ships sail. {document}", "tldr", [0.0, 1.0, second])) == count
 
 
-def test_a_first_sentence_that_refers_back_keeps_the_one_before_it():
+def test_a_first_sentence_that_refers_back_keeps_the_one_before_it() -> None:
     document = "Boats carry iron over the cold sea. This was mended by the old town last spring."
     assert shown(document, "tldr", [0.1, 1.0]) == document.replace(". T", ".|T").split("|")
 
 
 @pytest.mark.parametrize(("sentences", "points"), [(8, 2), (9, 3), (40, 3)])
-def test_a_short_document_has_three_points_and_at_most_a_third_of_its_sentences(sentences, points):
+def test_a_short_document_has_three_points_and_at_most_a_third_of_its_sentences(
+    sentences: int, points: int
+) -> None:
     document = "\n\n".join(f"Boat {number} carries iron." for number in range(sentences))
     source = scored(document, [1.0] * sentences)
     assert KeyPoints()._fewest(source) == points
@@ -441,7 +457,9 @@ def test_a_short_document_has_three_points_and_at_most_a_third_of_its_sentences(
 @pytest.mark.parametrize(
     ("words", "points"), [(400, 3), (401, 5), (2000, 5), (2001, 7), (8000, 7), (8001, 9)]
 )
-def test_a_longer_document_has_two_more_points_beyond_400_2000_and_8000_words(words, points):
+def test_a_longer_document_has_two_more_points_beyond_400_2000_and_8000_words(
+    words: int, points: int
+) -> None:
     document = "We row. " * (words // 2 - 1) + ("We row on." if words % 2 else "We row.")
     assert length_in_words(document) == words
     assert KeyPoints()._fewest(scored(document)) == points
@@ -456,13 +474,13 @@ def test_a_longer_document_has_two_more_points_beyond_400_2000_and_8000_words(wo
         ("Boats carry iron and coal and oars and nails", False),
     ],
 )
-def test_a_title_has_three_words_and_the_text_repeats_three_of_five(title, is_title):
+def test_a_title_has_three_words_and_the_text_repeats_three_of_five(title: str, is_title: bool) -> None:
     document = f"{title}\n\nMany boats carry iron over the sea. They always sink."
     assert (shown(document, "headline") == [title]) == is_title
 
 
 @pytest.mark.parametrize(("before", "is_title"), [(0, True), (2, True), (3, False)])
-def test_a_title_is_among_the_first_three_units(before, is_title):
+def test_a_title_is_among_the_first_three_units(before: int, is_title: bool) -> None:
     document = "\n\n".join(
         [*["Posted: Thursday"] * before, "Boats carry iron", "Many boats carry iron. They always sink."]
     )
@@ -470,14 +488,14 @@ def test_a_title_is_among_the_first_three_units(before, is_title):
 
 
 @pytest.mark.parametrize(("sentences", "opens"), [(2, 2), (5, 2), (8, 2), (9, 3), (20, 7)])
-def test_a_teaser_may_use_the_first_35_percent_and_two_sentences_at_least(sentences, opens):
+def test_a_teaser_may_use_the_first_35_percent_and_two_sentences_at_least(sentences: int, opens: int) -> None:
     document = "\n\n".join(f"Boat {number} carries iron." for number in range(sentences))
     assert [unit.aside for unit in opening(scored(document))] == [False] * opens + [True] * (
         sentences - opens
     )
 
 
-def test_a_turn_is_cut_at_a_sentence_and_said_to_be_whole():
+def test_a_turn_is_cut_at_a_sentence_and_said_to_be_whole() -> None:
     passages = Passages(
         "Ann: Good morning. The roof of the mill leaks. The firm comes on Monday to mend it.\nBob: Hm."
     )
@@ -489,7 +507,7 @@ def test_a_turn_is_cut_at_a_sentence_and_said_to_be_whole():
     assert not formed(make_form(type="tldr"), source, make_length(words=2), len).finished
 
 
-def test_other_headings_do_not_repeat_a_title():
+def test_other_headings_do_not_repeat_a_title() -> None:
     text = "# What went well\n\nThe new oven bakes bread in half the time.\n\n# What went badly\n\nThe mill leaks."
     passages = read_content(text.encode(), name="a.md")
     units = extraction_units(passages.text)

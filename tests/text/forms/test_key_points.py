@@ -1,5 +1,7 @@
 """Key points grow with the document, unless a length is requested."""
 
+from typing import Any
+
 import pytest
 
 from precis_text.documents.passages import Passages
@@ -28,7 +30,7 @@ NAMES = [
 THINGS = ["apples", "bolts", "chairs", "drums", "eggs", "forks", "gates", "hats", "irons", "jars", "kites"]
 
 
-def document(sentences):
+def document(sentences: int) -> str:
     made = []
     for number in range(sentences):
         name, thing = NAMES[number % len(NAMES)], THINGS[number % len(THINGS)]
@@ -38,7 +40,7 @@ def document(sentences):
     return " ".join(made)
 
 
-def points(text, words=30.0, **options):
+def points(text: str, words: float = 30.0, **options: Any) -> int:
     units = extraction_units(text)
     scores = [1 / (1 + place) for place in range(len(units))]
     source = ScoredText(Passages(text), units, [1] * len(units), scores, words)
@@ -52,16 +54,16 @@ def points(text, words=30.0, **options):
 
 
 @pytest.mark.parametrize(("sentences", "fewest"), [(12, 3), (60, 5), (300, 7), (1200, 9)])
-def test_a_longer_document_has_more_points(sentences, fewest):
+def test_a_longer_document_has_more_points(sentences: int, fewest: int) -> None:
     assert fewest <= points(document(sentences)) <= fewest + 1
 
 
-def test_a_requested_length_decides():
+def test_a_requested_length_decides() -> None:
     text = document(300)
     assert points(text, most=20) <= 2
     assert points(text, sentences=2) == 2
     assert points(text, about="What did Ann bring to shed 112?") < 7
 
 
-def test_a_scorer_that_expects_more_gets_more():
+def test_a_scorer_that_expects_more_gets_more() -> None:
     assert points(document(60), words=200.0) > 9

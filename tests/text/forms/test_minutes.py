@@ -8,25 +8,27 @@ import pytest
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
 from precis_text.forms.form import ScoredText
-from precis_text.forms.form_choice import formed, make_form
+from precis_text.forms.form_choice import Formed, formed, make_form
 from precis_text.forms.minutes import PARTS
 from precis_text.language import language_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
 
 
-def minutes(document):
+def minutes(document: str | Passages) -> Formed:
     passages = document if isinstance(document, Passages) else Passages(document)
     units = extraction_units(passages.text)
     source = ScoredText(passages, units, [1] * len(units), [0.5] * len(units), 100.0)
     return formed(make_form(type="minutes"), source, make_length(), len)
 
 
-def lines(document, part):
+def lines(document: str | Passages, part: str) -> list[str]:
     return [line.shown for line in minutes(document).lines if line.part == part]
 
 
-def parts_of(said, *, before="Ann: The tea is cold.", after="Cem: Hm, the tea."):
+def parts_of(
+    said: str, *, before: str = "Ann: The tea is cold.", after: str = "Cem: Hm, the tea."
+) -> list[str]:
     return [line.part for line in minutes(f"{before}\n{said}\n{after}").lines if line.part != "topics"]
 
 
@@ -59,7 +61,7 @@ SPANISH = "Ana: El té de la cocina está frío y las galletas se han terminado.
         (SPANISH, "Berta: Entonces alquilamos la carpa grande."),
     ],
 )
-def test_a_short_sentence_carries_a_decision(before, said):
+def test_a_short_sentence_carries_a_decision(before: str, said: str) -> None:
     assert parts_of(said, before=before) == ["decisions"]
 
 
@@ -80,7 +82,7 @@ def test_a_short_sentence_carries_a_decision(before, said):
         (SPANISH, "Berta: De acuerdo, gracias."),
     ],
 )
-def test_an_answer_of_courtesy_is_no_decision(before, said):
+def test_an_answer_of_courtesy_is_no_decision(before: str, said: str) -> None:
     assert "decisions" not in parts_of(said, before=before, after="")
 
 
@@ -94,23 +96,23 @@ def test_an_answer_of_courtesy_is_no_decision(before, said):
         (SPANISH, "Berta: No hemos acordado el color de las sillas."),
     ],
 )
-def test_what_is_not_agreed_is_an_open_question(before, said):
+def test_what_is_not_agreed_is_an_open_question(before: str, said: str) -> None:
     assert parts_of(said, before=before) == ["questions"]
 
 
 @pytest.mark.parametrize("said", ["I didn't agree to that, but fine.", "Well, we didn't agree on that."])
-def test_a_protest_is_no_open_question(said):
+def test_a_protest_is_no_open_question(said: str) -> None:
     assert parts_of(f"Bob: {said}") == []
 
 
-def test_a_proposal_that_the_reply_objects_to_is_no_decision():
+def test_a_proposal_that_the_reply_objects_to_is_no_decision() -> None:
     assert not parts_of(
         "Bob: Let's take the cheaper one.", after="Cem: I'd rather wait, their work was poor."
     )
     assert parts_of("Bob: Let's take the cheaper one.", after="Cem: Good.") == ["decisions"]
 
 
-def test_a_yes_after_a_decision_word_agrees_to_the_proposal():
+def test_a_yes_after_a_decision_word_agrees_to_the_proposal() -> None:
     meeting = "Ann: Should we buy the pump?\nBob: Yes.\nCem: Yes, agreed.\nAnn: Good, carried."
     assert lines(meeting, "decisions") == ["[turn 1] Ann: Should we buy the pump? (agreed: Cem)"]
 
@@ -125,13 +127,13 @@ def test_a_yes_after_a_decision_word_agrees_to_the_proposal():
         (SPANISH, "Berta: La próxima reunión es el jueves 4 de mayo a las diez.", "Próxima reunión"),
     ],
 )
-def test_the_date_of_the_next_meeting_has_a_part_of_its_own(before, said, label):
+def test_the_date_of_the_next_meeting_has_a_part_of_its_own(before: str, said: str, label: str) -> None:
     made = minutes(f"{before}\n{said}")
     assert [line.part for line in made.lines if line.part != "topics"] == ["next"]
     assert f"{label}\n- " in made.text
 
 
-def test_a_heading_says_that_a_date_is_that_of_the_next_meeting():
+def test_a_heading_says_that_a_date_is_that_of_the_next_meeting() -> None:
     notes = b"# Team\n\n## Office\n\n- Holt will ask the landlord.\n\n## Next meeting\n\n22 March, 10:00, room 4.\n"
     assert lines(read_content(notes, name="notes.md"), "next") == ["22 March, 10:00, room 4."]
 
@@ -144,7 +146,7 @@ def test_a_heading_says_that_a_date_is_that_of_the_next_meeting():
         "Bob: The next meeting will be long.",
     ],
 )
-def test_a_next_meeting_without_a_date_is_not_told(said):
+def test_a_next_meeting_without_a_date_is_not_told(said: str) -> None:
     assert "next" not in parts_of(said)
 
 
@@ -161,11 +163,11 @@ def test_a_next_meeting_without_a_date_is_not_told(said):
         (SPANISH, "Berta: Las tiendas están abiertas hasta las nueve."),
     ],
 )
-def test_an_open_shop_is_no_open_question(before, said):
+def test_an_open_shop_is_no_open_question(before: str, said: str) -> None:
     assert parts_of(said, before=before) == []
 
 
-def test_an_open_question_beside_open_hours_stays_one():
+def test_an_open_question_beside_open_hours_stays_one() -> None:
     said = "Bob: The price is still open; the museum shop stays open until six in any case."
     assert parts_of(said) == ["questions"]
 
@@ -184,7 +186,7 @@ def test_an_open_question_beside_open_hours_stays_one():
         (SPANISH, "Berta: ¿Quién paga la música?", "Cem: Lo vemos otro día."),
     ],
 )
-def test_a_short_question_that_nobody_answers_is_open(before, said, after):
+def test_a_short_question_that_nobody_answers_is_open(before: str, said: str, after: str) -> None:
     assert parts_of(said, before=before, after=after) == ["questions"]
 
 
@@ -197,11 +199,11 @@ def test_a_short_question_that_nobody_answers_is_open(before, said, after):
         ("Bob: Who brings the chairs?", "Cem: When is it?\nBob: On Sunday.\nCem: Then I bring the chairs."),
     ],
 )
-def test_a_question_that_is_answered_is_not_open(said, after):
+def test_a_question_that_is_answered_is_not_open(said: str, after: str) -> None:
     assert "questions" not in parts_of(said, after=after)
 
 
-def test_a_question_on_a_line_of_notes_is_open():
+def test_a_question_on_a_line_of_notes_is_open() -> None:
     notes = read_content(
         b"# Office\n\n- The lease ends in August.\n- Do we extend it?\n- Paint the door.\n", name="n.md"
     )
@@ -227,11 +229,11 @@ def test_a_question_on_a_line_of_notes_is_open():
         (SPANISH, "Berta: El señor Gómez va a revisar el seguro.", "señor Gómez"),
     ],
 )
-def test_a_person_named_by_the_surname_owns_the_action(before, said, owner):
+def test_a_person_named_by_the_surname_owns_the_action(before: str, said: str, owner: str) -> None:
     assert [line.owner for line in minutes(f"{before}\n{said}").lines if line.part == "actions"] == [owner]
 
 
-def test_an_owner_who_speaks_has_the_name_of_the_speaker():
+def test_an_owner_who_speaks_has_the_name_of_the_speaker() -> None:
     meeting = "Mr Okafor: The account is empty.\nAnn: Okafor will ask the bank.\nMr Okafor: Hm."
     assert [line.owner for line in minutes(meeting).lines if line.part == "actions"] == ["Mr Okafor"]
 
@@ -247,11 +249,11 @@ def test_an_owner_who_speaks_has_the_name_of_the_speaker():
         (GERMAN, "Bernd: Man muss die Tür reparieren."),
     ],
 )
-def test_a_thing_owns_no_action(before, said):
+def test_a_thing_owns_no_action(before: str, said: str) -> None:
     assert "actions" not in parts_of(said, before=before, after="")
 
 
-def test_a_request_that_is_declined_belongs_to_who_does_it():
+def test_a_request_that_is_declined_belongs_to_who_does_it() -> None:
     asked = "Ann: Bob, can you get a third quote?\nBob: I can't this week, sorry."
     assert lines(asked, "actions") == []
     assert lines(f"{asked}\nCem: I'll do it then.", "actions") == [
@@ -259,7 +261,7 @@ def test_a_request_that_is_declined_belongs_to_who_does_it():
     ]
 
 
-def test_a_request_to_tell_others_is_an_action():
+def test_a_request_to_tell_others_is_an_action() -> None:
     asked = "Ann: Bob, can you tell the staff?\nBob: Yes, I'll talk to them on Monday."
     assert lines(asked, "actions") == [
         "[turn 1] Ann: Bob, can you tell the staff? (owner: Bob; due: on Monday)"
@@ -306,7 +308,7 @@ Book the band | Cem Kaya | 15 June
 """
 
 
-def test_tables_and_boxes_of_written_minutes_have_owners_and_dates():
+def test_tables_and_boxes_of_written_minutes_have_owners_and_dates() -> None:
     passages = read_content(TABLES.encode(), name="a.md")
     assert lines(passages, "decisions") == ["The roof is repaired in June."]
     assert lines(passages, "actions") == [
@@ -317,7 +319,7 @@ def test_tables_and_boxes_of_written_minutes_have_owners_and_dates():
     assert passages.text[order.start : order.stop].startswith("1 | Order the tiles.")
 
 
-def test_boxes_labels_and_tables_of_minutes_in_plain_text():
+def test_boxes_labels_and_tables_of_minutes_in_plain_text() -> None:
     assert lines(PLAIN, "decisions") == ["Decision: The firm Holt repairs the roof in June."]
     assert lines(PLAIN, "actions") == [
         "Action: Bob to order the tiles by 20 May. (owner: Bob; due: by 20 May)",
@@ -327,25 +329,25 @@ def test_boxes_labels_and_tables_of_minutes_in_plain_text():
     ]
 
 
-def test_a_table_without_a_row_of_names_keeps_its_first_row_below_the_heading_of_a_part():
+def test_a_table_without_a_row_of_names_keeps_its_first_row_below_the_heading_of_a_part() -> None:
     found = lines("Actions\n\n- Paint the door\n\nWash the curtains | Ann\nSweep | Bob\n", "actions")
     assert found == ["Paint the door", "Wash the curtains", "Sweep"]
 
 
-def test_other_tables_and_bars_in_speech_are_no_rows_of_minutes():
+def test_other_tables_and_bars_in_speech_are_no_rows_of_minutes() -> None:
     table = "The fee rose again this year.\n\nYear | Fee\n2024 | 30\n2025 | 35\n"
     assert {line.part for line in minutes(table).lines} == {"topics"}
     said = "Ann: We decided on tea | coffee.\nBob: Good.\nAnn: And we go home at noon."
     assert lines(said, "decisions") == ["[turn 1] Ann: We decided on tea | coffee."]
 
 
-def test_short_minutes_have_the_language_of_their_headings():
+def test_short_minutes_have_the_language_of_their_headings() -> None:
     notes = b"# Protokoll\n\n## Aufgaben\n\n| Was | Wer | Bis |\n|---|---|---|\n| Ziegel bestellen | Bernd | Mai |\n"
     found = minutes(read_content(notes, name="a.md"))
     assert found.text == "Aufgaben\n- Ziegel bestellen (zust\u00e4ndig: Bernd; Termin: Mai)"
 
 
-def test_who_agrees_to_a_decision_agrees_to_nothing_before_it():
+def test_who_agrees_to_a_decision_agrees_to_nothing_before_it() -> None:
     talk = (
         "Ann: If the cook can't, let's order from the bakery.\nBob: We agreed last year that we never do that.\n"
         "Ann: Right. Then we drop the warm lunch on Sunday.\nCem: Agreed.\n"
@@ -368,7 +370,7 @@ def test_who_agrees_to_a_decision_agrees_to_nothing_before_it():
         ("@bob send me the list by Friday, please", "ok"),
     ],
 )
-def test_requests_of_chats_are_actions_as_written_ones_are(asked, reply):
+def test_requests_of_chats_are_actions_as_written_ones_are(asked: str, reply: str) -> None:
     chat = f"Ann: hi all\nAnn: {asked}\nBob: {reply}\nAnn: it rains a lot here"
     (action,) = [line for line in minutes(chat).lines if line.part == "actions"]
     assert asked in action.shown
@@ -376,11 +378,11 @@ def test_requests_of_chats_are_actions_as_written_ones_are(asked, reply):
 
 
 @pytest.mark.parametrize("said", ["can u hear me?", "black pls", "pls", "she found it hard to please"])
-def test_a_test_of_the_line_or_a_wish_of_a_chat_is_no_action(said):
+def test_a_test_of_the_line_or_a_wish_of_a_chat_is_no_action(said: str) -> None:
     assert minutes(f"Ann: hi all\nAnn: {said}\nBob: sure\nAnn: it rains here").text.find("Actions") < 0
 
 
-def test_a_wish_is_no_request():
+def test_a_wish_is_no_request() -> None:
     assert parts_of("Bob: Black, please.", after="Cem: Yes.") == []
 
 
@@ -397,7 +399,7 @@ def test_a_wish_is_no_request():
          "(responsable: Berta; plazo: antes del viernes)"),
     ],
 )  # fmt: skip
-def test_owner_date_and_turn_are_told_in_the_language_of_the_document(meeting, told):
+def test_owner_date_and_turn_are_told_in_the_language_of_the_document(meeting: str, told: str) -> None:
     assert lines(meeting, "actions") == [told]
 
 
@@ -412,11 +414,11 @@ def test_owner_date_and_turn_are_told_in_the_language_of_the_document(meeting, t
         ("Мост старый, и дорога закрыта до мая, потому что её ремонтируют.", "Темы"),
     ],
 )
-def test_languages_without_patterns_have_their_labels(text, label):
+def test_languages_without_patterns_have_their_labels(text: str, label: str) -> None:
     assert minutes(text).text.split("\n")[0] == label
 
 
-def test_marks_of_items_are_left_out():
+def test_marks_of_items_are_left_out() -> None:
     notes = read_content(
         b"# Web\n\n- Decision: we use the blue logo.\n- [ ] Holt to fix the page.\n", name="n.md"
     )
@@ -424,7 +426,7 @@ def test_marks_of_items_are_left_out():
     assert lines(notes, "actions") == ["Holt to fix the page. (owner: Holt)"]
 
 
-def test_a_day_or_an_ordinal_is_no_mark_of_an_item():
+def test_a_day_or_an_ordinal_is_no_mark_of_an_item() -> None:
     text = (
         "Wir haben beschlossen, das Dach im Mai zu reparieren.\n\n3. Oktober um 10 Uhr ist das nächste Treffen.\n\n"
         "1. FC Adler bekommt den Platz, so haben wir beschlossen."
@@ -435,14 +437,14 @@ def test_a_day_or_an_ordinal_is_no_mark_of_an_item():
     )
 
 
-def test_neither_a_greeting_nor_a_line_of_another_part_is_a_topic():
+def test_neither_a_greeting_nor_a_line_of_another_part_is_a_topic() -> None:
     assert lines("Ann: Good morning and welcome to all of you here.", "topics") == []
     text = "We agreed to open the show on 3 June.\n"
     assert lines(text, "topics") == []
     assert len(lines(text, "decisions")) == 1
 
 
-def test_labelled_items_are_the_topics():
+def test_labelled_items_are_the_topics() -> None:
     text = (
         "Anwesend waren Frau Weber und Herr Kaya.\n\nTop 1: Sommerfest\nDas Fest ist im Juli und das Budget ist klein."
         "\n\nTop 2: Dach\nDas Dach ist undicht und die Reparatur ist teuer."
@@ -450,7 +452,7 @@ def test_labelled_items_are_the_topics():
     assert lines(text, "topics") == ["Top 1: Sommerfest", "Top 2: Dach"]
 
 
-def test_the_page_of_the_service_names_every_part():
+def test_the_page_of_the_service_names_every_part() -> None:
     page = files("precis").joinpath("server/page/page.js").read_text("utf-8")
     (names,) = re.findall(r"const PARTS = \{(.*?)\};", page)
     assert tuple(re.findall(r"(\w+): \"", names)) == PARTS
@@ -466,7 +468,7 @@ def test_the_page_of_the_service_names_every_part():
         (SPANISH, "Berta: ¿Pueden oírme?", "Ana: Sí."),
     ],
 )
-def test_a_test_of_the_microphone_is_no_action(before, said, reply):
+def test_a_test_of_the_microphone_is_no_action(before: str, said: str, reply: str) -> None:
     assert parts_of(said, before=before, after=reply) == []
 
 
@@ -501,7 +503,7 @@ We have 400 crowns.
 """
 
 
-def test_what_is_below_the_heading_of_a_part_belongs_to_it():
+def test_what_is_below_the_heading_of_a_part_belongs_to_it() -> None:
     passages = read_content(NOTES.encode(), name="a.md")
     assert lines(passages, "decisions") == ["The hedge is removed in October."]
     assert lines(passages, "actions") == [
@@ -531,11 +533,11 @@ def test_what_is_below_the_heading_of_a_part_belongs_to_it():
         ("Il comitato ha parlato della sala con il comune.\n\nAzioni:\n- Lampade per la sala", "actions"),
     ],
 )
-def test_a_line_that_names_a_part_has_the_list_below_it(text, part):
+def test_a_line_that_names_a_part_has_the_list_below_it(text: str, part: str) -> None:
     assert [line.part for line in minutes(text).lines if line.part != "topics"] == [part]
 
 
-def test_a_speaker_who_names_a_part_lists_nothing():
+def test_a_speaker_who_names_a_part_lists_nothing() -> None:
     assert lines("Ann: Decisions:\nBob: The tea is cold.\nAnn: And the cake.", "decisions") == []
 
 
@@ -548,11 +550,11 @@ def test_a_speaker_who_names_a_part_lists_nothing():
         ("Ana: ¿Dónde van a jugar los niños en el mes de octubre?", "Berta: Eso sigue abierto."),
     ],
 )
-def test_a_question_that_is_said_to_be_open_is_told_itself(said, answer):
+def test_a_question_that_is_said_to_be_open_is_told_itself(said: str, answer: str) -> None:
     assert any(said in line for line in lines(f"{said}\n{answer}", "questions"))
 
 
-def test_a_vote_without_objections_is_a_decision():
+def test_a_vote_without_objections_is_a_decision() -> None:
     meeting = "Ann: The roof leaks.\nBob: All in favour of repairing it in May?\nBob: Okay, that's unanimous."
     assert lines(meeting, "decisions") == [
         "[turn 2] Bob: All in favour of repairing it in May? (agreed: Bob)"
@@ -562,18 +564,18 @@ def test_a_vote_without_objections_is_a_decision():
 @pytest.mark.parametrize(
     "said", ["Bob: Except to find out what is useful.", "Bob: Need to check the old oven."]
 )
-def test_a_sentence_without_a_subject_names_no_owner(said):
+def test_a_sentence_without_a_subject_names_no_owner(said: str) -> None:
     assert parts_of(said) == []
 
 
-def test_that_is_no_topic():
+def test_that_is_no_topic() -> None:
     said = (
         "Ann: The tea is cold again.\nBob: Let's talk about that next week.\nAnn: Let's talk about the oven."
     )
     assert lines(said, "topics") == ["[turn 3] Ann: Let's talk about the oven."]
 
 
-def test_quote_marks_and_references_are_left_out_as_in_other_forms():
+def test_quote_marks_and_references_are_left_out_as_in_other_forms() -> None:
     text = "> Hi all,\n> can we move the review to Tuesday?\n\nWe decided to keep the old oven (see Table 2) for now."
     assert lines(text, "questions") == ["can we move the review to Tuesday?"]
     assert lines(text, "decisions") == ["We decided to keep the old oven for now."]
@@ -684,7 +686,7 @@ def test_decisions_in_the_present_and_about_what_is_not_done_stay(code: str, sai
     assert decides(code, said)
 
 
-def test_the_headings_of_questions_and_answers_are_no_open_questions():
+def test_the_headings_of_questions_and_answers_are_no_open_questions() -> None:
     page = (
         "<details><summary>Can I cancel?</summary><p>Until May you can cancel free of charge.</p></details>"
     )
@@ -694,13 +696,13 @@ def test_the_headings_of_questions_and_answers_are_no_open_questions():
     assert [line.shown for line in found.lines if line.part == "questions"] == ["Who pays for the boat?"]
 
 
-def test_a_question_with_letters_of_the_heading_above_it_is_open():
+def test_a_question_with_letters_of_the_heading_above_it_is_open() -> None:
     page = "<details><summary>So who pays?</summary><p>Nobody knows the price.</p><p>who pays?</p></details>"
     found = minutes(read_content(f"<html><body>{page}</body></html>".encode(), name="a.html"))
     assert "who pays?" in [line.shown for line in found.lines if line.part == "questions"]
 
 
-def test_a_question_of_a_heading_with_two_is_no_open_question():
+def test_a_question_of_a_heading_with_two_is_no_open_question() -> None:
     page = "<details><summary>Who pays? And when?</summary><p>Ann pays in May.</p></details>"
     found = minutes(read_content(f"<html><body>{page}</body></html>".encode(), name="a.html"))
     assert [line.shown for line in found.lines if line.part == "questions"] == []

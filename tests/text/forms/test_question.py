@@ -1,14 +1,15 @@
 """A question is answered by the row of a table, in every form of a verb, or refused in the document's language."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from precis_text.documents.passages import Passages
 from precis_text.documents.reader import read_content
-from precis_text.forms.form import ScoredText
-from precis_text.forms.form_choice import formed, make_form
+from precis_text.forms.form import FormType, ScoredText
+from precis_text.forms.form_choice import Formed, formed, make_form
 from precis_text.forms.question import LEAST, asked_of, match, named_rows
 from precis_text.length import make_length
 from precis_text.units import TextUnit, extraction_units
@@ -32,7 +33,7 @@ HTML = f"<html><body><h1>Rooms</h1><p>We hire rooms to clubs.</p><table>{ROWS}</
 LARGE = "Room: Large room | Size: 40 people | Price per day: 120 EUR"
 
 
-def answer(document, question, kind="paragraph"):
+def answer(document: str | Passages, question: str, kind: FormType = "paragraph") -> Formed:
     passages = document if isinstance(document, Passages) else Passages(document)
     units = extraction_units(passages.text)
     source = ScoredText(passages, units, [1] * len(units), [0.5] * len(units), 60.0)
@@ -41,7 +42,9 @@ def answer(document, question, kind="paragraph"):
 
 @pytest.mark.parametrize(("content", "name"), [(MARKDOWN, "a.md"), (CSV, "a.csv"), (HTML, "a.html")])
 @pytest.mark.parametrize("kind", ["paragraph", "key-points"])
-def test_the_row_of_a_table_answers_with_the_names_of_its_columns(content, name, kind):
+def test_the_row_of_a_table_answers_with_the_names_of_its_columns(
+    content: str, name: str, kind: FormType
+) -> None:
     document = read_content(content.encode(), name=name)
     found = answer(document, "What does the large room cost?", kind)
     assert found.text.removeprefix("- ") == LARGE
@@ -49,7 +52,7 @@ def test_the_row_of_a_table_answers_with_the_names_of_its_columns(content, name,
     assert document.text[line.start : line.stop] == "Large room | 40 people | 120 EUR"
 
 
-def test_a_question_about_all_rows_has_all_of_them():
+def test_a_question_about_all_rows_has_all_of_them() -> None:
     found = answer(
         read_content(MARKDOWN.encode(), name="a.md"), "What do the rooms cost per day?", "key-points"
     )
@@ -73,12 +76,12 @@ def test_a_question_about_all_rows_has_all_of_them():
         ("Chair | 20 EUR | oak\nTable | 50 EUR | pine", "What does a table cost?", "Table | 50 EUR | pine"),
     ],
 )
-def test_a_first_row_with_values_names_no_columns(table, question, row):
+def test_a_first_row_with_values_names_no_columns(table: str, question: str, row: str) -> None:
     text = f"The club sells what it does not need. The tea is cold.\n\n{table}\n\nThe roof is old and dry."
     assert row in answer(text, question, "key-points").text.replace("- ", "").split("\n")
 
 
-def test_a_price_answers_what_something_costs():
+def test_a_price_answers_what_something_costs() -> None:
     text = "The tower is old. Entry to the tower is 4 euros. The stairs are steep. The view is wide."
     assert "Entry to the tower is 4 euros." in answer(text, "What does the tower cost?").text
 
@@ -107,7 +110,7 @@ REST = {
         ("es", "¿Quién contará los votos?", "La secretaria cuenta los votos en la sala."),
     ],
 )
-def test_another_form_of_the_verb_answers(language, question, said):
+def test_another_form_of_the_verb_answers(language: str, question: str, said: str) -> None:
     found = match(question, [*REST[language], said, *REST[language]])
     assert found.held >= LEAST
     assert max(range(5), key=lambda place: found.relevance[place]) == 2
@@ -121,7 +124,7 @@ def test_another_form_of_the_verb_answers(language, question, said):
         ("es", "¿Quién canta?", "El cántaro es de la casa de los padres."),
     ],
 )
-def test_a_word_that_only_begins_alike_is_another_word(language, question, said):
+def test_a_word_that_only_begins_alike_is_another_word(language: str, question: str, said: str) -> None:
     assert match(question, [*REST[language], said]).held < LEAST
 
 
@@ -150,7 +153,7 @@ def test_a_word_that_only_begins_alike_is_another_word(language, question, said)
         ),
     ],
 )
-def test_a_refusal_is_in_the_language_of_the_document(document, question, refusal):
+def test_a_refusal_is_in_the_language_of_the_document(document: str, question: str, refusal: str) -> None:
     found = answer(document, question)
     assert not found.answered
     assert found.text == refusal
@@ -179,21 +182,21 @@ TEXTS = ["zaba zaba kiku", "moro kiku luna rano", "moro", "pelo tiri suru nami",
 
 
 @pytest.mark.parametrize("question", ["zaba", "kiku moro", "zaba luna pelo", "tiri none"])
-def test_relevance_is_that_of_the_paper_and_neighbours_share_it(question):
+def test_relevance_is_that_of_the_paper_and_neighbours_share_it(question: str) -> None:
     own = of_the_paper(question, TEXTS)
     before, after = [0.0, *own[:-1]], [*own[1:], 0.0]
     expected = [a + 0.4 * b + 0.2 * c for a, b, c in zip(own, before, after, strict=True)]
     assert match(question, TEXTS).relevance == pytest.approx(expected)
 
 
-def test_rows_of_tables_share_nothing_with_their_neighbours():
+def test_rows_of_tables_share_nothing_with_their_neighbours() -> None:
     whole, rows = match("zaba", TEXTS).relevance, match("zaba", TEXTS, {0}).relevance
     assert rows[0] == whole[0]
     assert rows[1] == pytest.approx(0.0)
     assert rows[3:] == pytest.approx(whole[3:])
 
 
-def test_a_question_is_held_by_the_unit_with_most_of_its_weight():
+def test_a_question_is_held_by_the_unit_with_most_of_its_weight() -> None:
     assert match("moro kiku", TEXTS).held == pytest.approx(1.0)
     assert match("moro none", TEXTS).held == pytest.approx(
         math.log(1 + 3.5 / 2.5) / (math.log(1 + 3.5 / 2.5) + math.log(1 + 5.5 / 0.5))
@@ -202,7 +205,7 @@ def test_a_question_is_held_by_the_unit_with_most_of_its_weight():
     assert match("", TEXTS).relevance == [0.0] * 5
 
 
-def asked(texts, question, scores=None):
+def asked(texts: Sequence[str], question: str, scores: list[float] | None = None) -> dict[str, float] | None:
     """The units that may answer a question, with their scores; None if the document says nothing about it."""
     document = Passages("\n\n".join(texts))
     units, start = [], 0
@@ -212,13 +215,14 @@ def asked(texts, question, scores=None):
     found = asked_of(
         ScoredText(document, units, [1] * len(units), scores or [0.5] * len(units), 60.0), question
     )
-    return found and {
-        unit.text: score for unit, score in zip(found.units, found.scores, strict=True) if not unit.aside
-    }
+    if found is None:
+        return None
+    return {unit.text: score for unit, score in zip(found.units, found.scores, strict=True) if not unit.aside}
 
 
-def test_units_with_three_tenths_of_the_best_relevance_may_answer():
+def test_units_with_three_tenths_of_the_best_relevance_may_answer() -> None:
     found = asked(TEXTS, "zaba", [0.5, 0.0, 1.0, 0.2, 0.9])
+    assert found is not None
     relevance = match("zaba", TEXTS).relevance
     best = max(relevance)
     assert [*found] == [text for text, each in zip(TEXTS, relevance, strict=True) if each >= 0.3 * best]
@@ -228,15 +232,17 @@ def test_units_with_three_tenths_of_the_best_relevance_may_answer():
     assert asked(TEXTS, "zaba none none2 none3 none4 none5") is None
 
 
-def test_the_unit_before_one_that_points_to_it_may_answer_too():
+def test_the_unit_before_one_that_points_to_it_may_answer_too() -> None:
     texts = [
         "The harbour has an old wall of stone.",
         "It leaks.",
         "Boats turn here.",
         "That ferry rusts badly.",
     ]
-    assert "Boats turn here." in asked(texts, "Which ferry rusts badly?")
-    assert "The harbour has an old wall of stone." not in asked(texts, "Which ferry rusts badly?")
+    found = asked(texts, "Which ferry rusts badly?")
+    assert found is not None
+    assert "Boats turn here." in found
+    assert "The harbour has an old wall of stone." not in found
 
 
 @pytest.mark.parametrize(
@@ -256,7 +262,7 @@ def test_the_unit_before_one_that_points_to_it_may_answer_too():
         (["Room | | Tea", "Hall | large | yes | 12"], ["Room: Hall | large | Tea: yes | 12"]),
     ],
 )
-def test_cells_are_named_by_a_first_row_without_digits(rows, shown):
+def test_cells_are_named_by_a_first_row_without_digits(rows: list[str], shown: list[str] | None) -> None:
     rows = [row.replace("| |", "|  |") for row in rows]
     document, units, start = "\n".join(rows), [], 0
     for row in rows:
@@ -266,7 +272,7 @@ def test_cells_are_named_by_a_first_row_without_digits(rows, shown):
     assert [unit.text for unit in named_rows(source).units][1:] == (shown or rows[1:])
 
 
-def test_rows_apart_are_two_tables_and_turns_with_bars_are_none():
+def test_rows_apart_are_two_tables_and_turns_with_bars_are_none() -> None:
     text = "Room | Size | Tea\nHall | large | yes\n\nBoat | Crew | Sail\nCod | two | no"
     document = Passages(text)
     units = [
@@ -281,7 +287,7 @@ def test_rows_apart_are_two_tables_and_turns_with_bars_are_none():
     assert [unit.text for unit in named_rows(spoken).units] == [unit.text for unit in units]
 
 
-def test_the_answer_below_a_question_is_chosen_and_not_the_question():
+def test_the_answer_below_a_question_is_chosen_and_not_the_question() -> None:
     page = (
         "<details><summary>Can I cancel?</summary><p>Until May you can cancel free of charge.</p></details>"
     )
@@ -291,7 +297,7 @@ def test_the_answer_below_a_question_is_chosen_and_not_the_question():
     assert answer(found, "Can I cancel?").text == "Until May you can cancel free of charge."
 
 
-def test_an_answer_with_letters_of_the_heading_above_it_may_be_chosen():
+def test_an_answer_with_letters_of_the_heading_above_it_may_be_chosen() -> None:
     page = (
         "<details><summary>Are all boats blue?</summary><p>The quay is cold.</p><p>boats blue</p></details>"
     )

@@ -8,7 +8,7 @@ from precis_text.language import language_of
 from precis_text.support.marks import KINDS, Mark, SourceText, marks
 from precis_text.support.names import _is_heading
 from precis_text.support.placed_words import words_of
-from precis_text.units import extraction_units
+from precis_text.units import TextUnit, extraction_units
 
 HARBOUR = """The harbour town of Velmark will rebuild its old pier. Mayor Ingrid Solheim said on Tuesday that the work
 costs 3.5 million euros, about 12% more than planned. The council of Velmark voted with 1,204 ballots counted.
@@ -110,7 +110,7 @@ def test_a_mark_says_where_and_why_in_json() -> None:
 
 @given(st.permutations(extraction_units(HARBOUR)), st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
-def test_sentences_of_the_source_have_no_mark_in_any_order(units, count) -> None:
+def test_sentences_of_the_source_have_no_mark_in_any_order(units: list[TextUnit], count: int) -> None:
     text = " ".join(unit.text for unit in units[:count])
     support = SourceText(HARBOUR).support(text)
     assert support.marks == ()
