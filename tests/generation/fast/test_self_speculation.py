@@ -119,7 +119,7 @@ def test_greedy_drafting_writes_what_generate_writes(
 
 
 @pytest.mark.parametrize("make", [MODELS["prophetnet-2"], MODELS["zcodepp-1"]], ids=["prophetnet", "zcodepp"])
-def test_the_models_own_modules_draft_what_packed_weights_draft(make):
+def test_the_models_own_modules_draft_what_packed_weights_draft(make: Callable[..., PreTrainedModel]) -> None:
     model, document = make(), documents(1)[0]
     config = settings(model, max_new_tokens=6, min_new_tokens=6)
     drafted = by_modules(model, document, config)
