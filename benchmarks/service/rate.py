@@ -12,13 +12,13 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 
+from benchmarks.pages import timed
 from faults.service.payload import secret_of
 from faults.service.silence import start
 from precis.data.synthetic.corpus import make_pair
@@ -35,14 +35,6 @@ def written(folder: Path, count: int) -> Path:
     )
     file.write_text("".join(f"{row}\n" for row in rows))
     return file
-
-
-def timed(work: Callable[[], None]) -> tuple[float, float]:
-    """Return wall and processor seconds, those of ended child processes included."""
-    before, began = os.times(), time.monotonic()
-    work()
-    seconds, after = time.monotonic() - began, os.times()
-    return seconds, sum(after[:4]) - sum(before[:4])
 
 
 def run(*words: str) -> None:

@@ -47,7 +47,7 @@ class Verification:
             f"{what}: {len(names):,} (first: {names[0]})" for what, names in parts.items() if names
         )
 
-    def told_same(self) -> str:
+    def duplicates(self) -> str:
         """Return a line about the documents with the text of an earlier one; there must be some."""
         first, other = self.same[0]
         return f"duplicates of another document: {len(self.same):,} (first: {other} of {first})"

@@ -21,9 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _DRAINED_FOR = 2.0  # seconds for reading the rest of a refused body, so that its sender sees the answer
-_PACE = (
-    64 << 20
-)  # bytes a second of all bodies of a client; a gigabyte costs a second of the thread that answers
+_PACE = 64 << 20  # bytes a second of all bodies of a client; a gigabyte costs the answering thread a second
 _CROWDED = 1.0  # seconds that the bodies of a client wait when one of them had to give way to another
 _HEADERS = [(name.encode(), value.encode()) for name, value in page_headers().items()]
 

@@ -103,7 +103,7 @@ def batch(
 
         verdict = compare(done, found, how)
         if verdict.same:
-            note(verdict.told_same())
+            note(verdict.duplicates())
         if problem := verdict.problem():
             raise RunError(f"{done}: {problem}")
         documents = counted(verdict.documents, "document")
