@@ -54,7 +54,7 @@ from precis_experiments.resumable_steps import (
 from precis_experiments.study_plan import Reads, StudyPlan
 from precis_text.config import Settings
 from precis_text.decoding_settings import GenerationSettings
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 
 TABLE_FILE, LATEX_FILE = "table.md", "table.tex"
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
@@ -317,6 +317,13 @@ def training_of(*, steps: int, rate: float, tokens: int, seed: int) -> dict[str,
         "train.seed": seed,
         "batch_tokens": tokens,
     }
+
+
+def best_metric_of(result: TrainResult, place: Path) -> float:
+    """Return the best validation of a training in `place`; raise `RunError` if there was none."""
+    if result.best_metric is None:
+        raise RunError(f"{place}: the run ended without a validation")
+    return result.best_metric
 
 
 def drop_checkpoints(place: Path) -> None:

@@ -37,6 +37,7 @@ from precis_experiments.experiment import (
     Results,
     Runner,
     Runs,
+    best_metric_of,
     drop_checkpoints,
     drop_model,
     in_a_name,
@@ -52,7 +53,7 @@ from precis_experiments.scales import LANGUAGES_SCALES, LanguagesScale
 from precis_experiments.study_plan import Reads
 from precis_experiments.zcodepp_steps import held_out_span_losses
 from precis_text.bounded_io import read_json
-from precis_text.errors import RunError, UserError
+from precis_text.errors import UserError
 
 SCRATCH, ENGLISH, ALL = "scratch", "english", "languages"
 _VALIDATIONS = 4
@@ -207,15 +208,14 @@ def _cell(scale: LanguagesScale, runner: Runner, start: str, name: str, place: P
         start=begin,
         tokenizer=str(runner.tokenizer) if begin is None else None,
     )
-    if result.best_metric is None:
-        raise RunError(f"{place}: the run ended without a validation")
+    loss = best_metric_of(result, place)
     pairs = runner.spaced_test_pairs(name, scale.test_rows)
     settings = replace(known.generation, beams=scale.beams, max_tokens=target)
     loaded, keep = load_model(place / "run"), place / "texts.jsonl"
     texts = write_texts(loaded, name, pairs, settings=settings, keep=keep, max_source=source, batch_size=32)
     references = [pair.all_references for pair in pairs]
     scores = score_texts(measures(name), texts, references, language=known.language)
-    return {"loss": result.best_metric, "rows": len(pairs), **scores}
+    return {"loss": loss, "rows": len(pairs), **scores}
 
 
 def _begin(scale: LanguagesScale, runner: Runner, start: str, place: Path, *, seed: int) -> Path | str | None:

@@ -24,6 +24,7 @@ from precis_experiments.experiment import (
     Experiment,
     Results,
     Runner,
+    best_metric_of,
     drop_model,
     markdown,
     runs_of,
@@ -34,7 +35,7 @@ from precis_experiments.initial_model import GIVEN, NOTHING, STARTS, starting_mo
 from precis_experiments.resumable_steps import Result, Step
 from precis_experiments.scales import FACTS_SCALES, FactsScale
 from precis_experiments.study_plan import Reads
-from precis_text.errors import RunError, UserError
+from precis_text.errors import UserError
 
 METRICS = ("bleu", "meteor", "ter", "chrf", "rougeL")
 TITLES = {GIVEN: "the given model", NOTHING: "the same from nothing"}
@@ -120,9 +121,7 @@ def _train(
     }
     run = resolve_run(RECIPE, pretrained=True, task_name=name, changes=changes, select="loss")
     result = runner.train(run, name, place, dev_rows=scale.dev_rows, start=begin, instruction="")
-    if result.best_metric is None:
-        raise RunError(f"{place}: the run ended without a validation")
-    return result.best_metric
+    return best_metric_of(result, place)
 
 
 def _table(scale: FactsScale, results: Results) -> str:
