@@ -47,7 +47,9 @@ def _content(file: Path, out: Path) -> Any:
     if file.suffix == ".json":
         return _without_times(json.loads(data))
     if file.suffix == ".jsonl":
-        return [_without_times(json.loads(line)) for line in data.splitlines()]
+        rows = [_without_times(json.loads(line)) for line in data.splitlines()]
+        is_of_a_batch = file.name == "summaries.jsonl"  # its documentation promises no order
+        return sorted(rows, key=json.dumps) if is_of_a_batch else rows
     return data
 
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from faults.kills import RECORD, against_record, outline
+from faults.kills import RECORD, against_record, differences, outline, tree
 
 
 def run(folder: Path, *, rows: int = 2, best: bool = True, token: bytes = b"abc") -> dict[str, object]:
@@ -30,6 +30,21 @@ def test_what_a_run_left_alone_lacks_or_has_otherwise_than_the_recorded_one_is_t
         (found,) = against_record("finetune", run(tmp_path / str(number), **change), record)  # type: ignore[arg-type]
         assert found.startswith(told)
     assert "--record" in against_record("tune", {}, record)[0]
+
+
+def test_rows_of_a_batch_may_change_places_and_no_others(tmp_path: Path) -> None:
+    def written(place: str, name: str, rows: str) -> Path:
+        (tmp_path / place / "out").mkdir(parents=True, exist_ok=True)
+        (tmp_path / place / "out" / name).write_text("".join(f'{{"id": "{row}"}}\n' for row in rows))
+        return tmp_path / place / "out"
+
+    for name, rows, wrong in (
+        ("summaries.jsonl", "ba", []),
+        ("summaries.jsonl", "bab", ["summaries.jsonl differs"]),
+        ("s.jsonl", "ba", ["s.jsonl differs"]),
+    ):
+        alone, now = written(f"alone {rows} {name}", name, "ab"), written(f"now {rows} {name}", name, rows)
+        assert differences(tree(alone), now) == wrong
 
 
 def test_the_record_has_every_writer_and_the_files_that_none_may_lose() -> None:
