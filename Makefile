@@ -11,6 +11,9 @@ TEST   := 400
 # Where torch comes from: by default the CPU build where there is no NVIDIA device. TORCH_INDEX= is pip's own.
 TORCH_INDEX ?= $(shell python3 tools/torch_index.py)
 
+# The tests start hundreds of processes; each would compile the modules of precis again
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install writer wheel demo demo-train test test-long test-tools mutants simulate sbom advisories test-modes test-slow browser pictures guide docs gpu bench faults check format lock clean
 
 install: $(VENV)/.installed $(if $(filter 1,$(WRITER)),$(VENV)/.writer)
