@@ -15,7 +15,7 @@ from precis_text.errors import UserError
 from precis_text.row import counted
 
 app = Commands(
-    help="Have people compare summaries blind: plan a study, create it, serve it to judges, report the results.",
+    help="Run a blind human evaluation of summaries: plan a study, create it, serve it to judges, report the results.",
     no_args_is_help=True,
     rich_help_panel="Use a model",
 )
@@ -114,7 +114,7 @@ def new(
     summary_column: SummaryColumn = None,
     skip_bad: SkipBad = False,
 ) -> None:  # fmt: skip
-    """Create a study: documents, pairs of summaries, and the pages of each judge in order.
+    """Create a study: documents, pairs of summaries, and the sequence of pages that each judge sees.
 
     Judges never see the names of systems. Each system appears on each side half of the time. Files without source
     documents need --data, in the order of the summaries. A folder of precis compare contains the documents.

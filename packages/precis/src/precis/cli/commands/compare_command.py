@@ -25,7 +25,7 @@ Files = Annotated[list[str], typer.Argument(metavar="DOCS", help=(
     "Files, folders, or files with one document per row, as precis summarize reads them."
 ))]  # fmt: skip
 Models = Annotated[list[str], typer.Option("--model", help=(
-    "default, writer, a run folder, a Hugging Face folder, a .gguf file, a hub name, or the address of an "
+    "default (included), writer (optional), a run folder, a Hugging Face folder, a .gguf file, a hub name, or an "
     "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
 ))]  # fmt: skip
 Out = Annotated[
@@ -62,7 +62,7 @@ def compare(
     skip_bad: SkipBad = False,
     threads: Threads = None,
 ) -> None:
-    """Compare models on your own documents: speed, memory, lengths, marks, and agreement.
+    """Compare models on your own documents: speed, memory, lengths, unsupported words, and agreement.
 
     Each model runs in its own process and summarizes one document at a time. Rows with a summary column are also
     scored with ROUGE. OUT/report.html shows the figures, and each document next to its summaries; it needs no network.

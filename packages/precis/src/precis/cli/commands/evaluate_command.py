@@ -66,7 +66,7 @@ NoRepeatNgram = Annotated[
 ]
 DecodingOption = Annotated[DecodingPreset | None, typer.Option("--decoding", help=(
     "Decoding settings that replace the model's own. task: those of --task. prophetnet: those of the "
-    "ProphetNet paper. The options above override them."
+    "ProphetNet paper. --beams, --length-penalty and --no-repeat-ngram override them."
 ))]  # fmt: skip
 Baselines = Annotated[bool | None, typer.Option("--baselines/--no-baselines", help=(
     "Add LEAD-k, LONGEST-k, LEXRANK-k, TEXTRANK-k and an oracle; for labels, the most frequent one. Default: "

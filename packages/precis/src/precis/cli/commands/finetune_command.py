@@ -39,8 +39,8 @@ Model = Annotated[str | None, typer.Option("--model", help=(
 Recipe = Annotated[str | None, typer.Option("--recipe", autocompletion=recipe_names, help=(
     "Shape and training settings of a new model: zcodepp-few, -demo, -micro, -mini, -small, -base or -large, "
     "or prophetnet-micro, -mini, -base or -large. pretrained, pretrained-small, pretrained-writer: training "
-    "settings for --model. pretrained-few: start from the model included with precis. Default: by the number "
-    "of pairs and their language, or by the type and size of --model."
+    "settings for --model. pretrained-few: start from the model included with precis. Default: chosen from the "
+    "number and language of the pairs, or from the type and size of --model."
 ))]  # fmt: skip
 Tokenizer = Annotated[
     str | None, typer.Option("--tokenizer", help="Tokenizer of a new model. Default: train one on the pairs.")
@@ -77,7 +77,7 @@ Space = Annotated[list[str] | None, typer.Option("--space", help=(
 
 CurveSizes = Annotated[str | None, typer.Option("--curve", metavar="N,N,...", help=(
     "Learning curve: train on these numbers of pairs, such as 30,100,300, score all models on the test "
-    "pairs, and advise whether to write or to choose sentences. --seeds N: runs for each number (default: 3)."
+    "pairs, and recommend an abstractive or an extractive model. --seeds N: runs for each number (default: 3)."
 ))]  # fmt: skip
 
 

@@ -27,11 +27,11 @@ Models = Annotated[list[str] | None, typer.Option("--model", help=(
     "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
     "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
     "OpenAI-compatible endpoint on this machine. Repeatable: a request names its model in the field model; "
-    "the first one answers all other requests. Default: default, the small model included with precis."
+    "the first one answers all other requests. If omitted: default, the small model included with precis."
 ))]  # fmt: skip
 Names = Annotated[list[str] | None, typer.Option("--name", help=(
-    "Name of a model in requests; repeatable, in the order of --model. Default: default for one model, else "
-    "the names of their folders."
+    "Name of a model in requests; repeatable, in the order of --model. If omitted: default for a single model, "
+    "else the names of the folders."
 ))]  # fmt: skip
 ModelMemory = Annotated[int | None, typer.Option("--model-memory", min=1, help=(
     "Maximum megabytes of weights in memory. Beyond that, the least recently used model is dropped, and "
@@ -75,13 +75,13 @@ class LimitOptions(OptionGroup):
     max_connections: Annotated[int, typer.Option("--max-connections", min=16, max=100_000, help=(
         "Maximum open connections; beyond that, those that have waited longest for their client are closed."
     ))] = 2048  # fmt: skip
-    max_connections_of_one: Annotated[int, typer.Option("--max-connections-of-one", min=1, max=100_000, help=(
+    max_connections_per_address: Annotated[int, typer.Option("--max-connections-per-address", min=1, max=100_000, help=(
         "Maximum open connections from one address."
     ))] = 1024  # fmt: skip
     head_seconds: Annotated[float, typer.Option("--head-seconds", min=0.5, max=600, help=(
         "Maximum seconds to receive the head of a request."
     ))] = 10.0  # fmt: skip
-    least_rate: Annotated[int, typer.Option("--least-rate-kb", min=1, max=1_000_000, help=(
+    min_rate: Annotated[int, typer.Option("--min-rate-kb", min=1, max=1_000_000, help=(
         "Minimum kilobytes per second for the body of a request, after its first ten seconds."
     ))] = 16  # fmt: skip
     grace: Annotated[
@@ -94,7 +94,7 @@ class LimitOptions(OptionGroup):
 
         return Limits(
             body=self.max_body_mb << 20, files=self.max_files_mb << 20, tokens=self.max_tokens,
-            queue=self.queue_tokens, seconds=self.max_seconds, rate=self.least_rate << 10,
+            queue=self.queue_tokens, seconds=self.max_seconds, rate=self.min_rate << 10,
             per_minute=self.requests_per_minute, batch=batch, beams=beams,
         )  # fmt: skip
 
@@ -103,7 +103,7 @@ class LimitOptions(OptionGroup):
         from precis.server.connections import ConnectionLimits
 
         return ConnectionLimits(
-            most=self.max_connections, of_one=self.max_connections_of_one, head_seconds=self.head_seconds
+            most=self.max_connections, of_one=self.max_connections_per_address, head_seconds=self.head_seconds
         )
 
 

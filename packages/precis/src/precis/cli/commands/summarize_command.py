@@ -85,14 +85,14 @@ LongOption = Annotated[LongDocuments | None, typer.Option("--long", help=(
 
 
 Files = Annotated[list[str] | None, typer.Argument(help=(
-    "Texts, PDFs, office files, web pages, EPUBs, e-mails, Markdown, LaTeX, notebooks, subtitles, folders of "
-    "these, or .jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
+    "Texts, PDFs, office files, web pages, e-mails and other documents (docs/guide/documents.md), folders of these, "
+    "or .jsonl, .csv, .tsv, .parquet files with one document per row. If omitted or -: standard input."
 ))]  # fmt: skip
 ModelToUse = Annotated[str | None, typer.Option("--model", help=(
     "A run folder, a Hugging Face folder of an encoder-decoder or a causal language model, a .gguf file, "
     "hub:owner/name (hub: may be omitted unless a folder has that name), or the address of an "
-    "OpenAI-compatible endpoint: http://HOST:PORT/v1#MODEL. Default: default, the small model included with "
-    "precis."
+    "OpenAI-compatible endpoint: http://HOST:PORT/v1#MODEL. If omitted: default, the small model included "
+    "with precis."
 ))]  # fmt: skip
 Words = Annotated[
     int | None, typer.Option("--words", help="Maximum number of words, in whole sentences if one fits.")
@@ -111,8 +111,8 @@ Beams = Annotated[
     int | None, typer.Option("--beams", help="Beam width; 1 is fastest. Default: the model's own.")
 ]
 Draft = Annotated[bool, typer.Option("--draft", help=(
-    "Draft tokens with the model's predicting streams (ProphetNet, Z-Code++ with future_tokens). The text is "
-    "the same as with --beams 1, in fewer passes. Documents are read one at a time."
+    "Speculative decoding with the model's own predicting streams (ProphetNet, Z-Code++ with future_tokens): the "
+    "same text as --beams 1 in fewer passes. Documents are read one at a time."
 ))]  # fmt: skip
 MaxSource = Annotated[
     int | None,
@@ -146,8 +146,8 @@ KeepGoing = Annotated[bool, typer.Option("--keep-going", help=(
 ))]  # fmt: skip
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Read subfolders too.")]
 WholeTables = Annotated[bool, typer.Option("--whole-tables", help=(
-    "Read each .csv and .tsv file as one document, not one per row. Default with --about, and if no column "
-    "holds sentences."
+    "Read each .csv and .tsv file as one document, not one per row. On by default if no column contains "
+    "sentences, and with precis summarize --about."
 ))]  # fmt: skip
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, max=4096, help="Documents per batch.")]
 Device = Annotated[

@@ -90,7 +90,7 @@ Dev = Annotated[
 DocumentColumn = Annotated[str | None, typer.Option("--document-column", help="Column with the document.")]
 SummaryColumn = Annotated[str | None, typer.Option("--summary-column", help="Column with the summary.")]
 UnitsColumn = Annotated[str | None, typer.Option("--units-column", help=(
-    "Column that lists a document's annotated units in order, for --set units=marked."
+    "Column that lists a document's annotated units in order, for a model tuned with --set units=marked."
 ))]  # fmt: skip
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip rows that cannot be used, and report them.")]
 Model = Annotated[str, typer.Option("--model", help=(
@@ -101,7 +101,7 @@ InstructionToTrain = Annotated[str | None, typer.Option("--instruction", help=(
     "Text before each document. Default: the task's for a grounded model, else none."
 ))]  # fmt: skip
 Adapter = Annotated[str | None, typer.Option("--adapter", help=(
-    "An adapter for --model: a run folder of precis tune, or its adapter/. none: no adapter."
+    "An adapter for --model: a run folder of precis tune, or its adapter/. none: ignore the model's adapter."
 ))]  # fmt: skip
 ModeOption = Annotated[ModeName | None, typer.Option("--mode", help=(
     "abstract: write a summary. extract: select sentences from the document, word for word (precis extractor "
@@ -193,24 +193,19 @@ Trials = Annotated[
     typer.Option("--trials", min=1, help="Number of grid points to train, drawn at random. Default: all."),
 ]
 _MOVES = "Set it if the run may resume on another machine: a run keeps its original precision."
-Precision = Annotated[
-    PrecisionName | None,
-    typer.Option(
-        "--precision",
-        help=(
-            "Number format. Default: bf16 if the hardware supports it natively, else fp32; fp32 for prophetnet-base "
-            "and -large. " + _MOVES
-        ),
-    ),
-]
+Precision = Annotated[PrecisionName | None, typer.Option("--precision", help=(
+    "Floating-point format. Default: bf16 if the hardware supports it, else fp32; fp32 for prophetnet-base and -large. "
+    + _MOVES
+))]  # fmt: skip
 TuningPrecision = Annotated[
     PrecisionName | None,
     typer.Option(
-        "--precision", help="Number format; bf16 is faster on newer CPUs and GPUs. Default: fp32. " + _MOVES
+        "--precision",
+        help="Floating-point format; bf16 is faster on newer CPUs and GPUs. Default: fp32. " + _MOVES,
     ),
 ]
 ValidateEvery = Annotated[int | None, typer.Option("--validate-every", min=1, help=(
-    "Steps between validations. Default: the recipe's, else one epoch, at most a fifth of the run."
+    "Steps between validations. Default: the recipe's, else once an epoch and at least five times in the run."
 ))]  # fmt: skip
 Restart = Annotated[bool, typer.Option("--restart", help="Delete the run in --out and start again.")]
 
