@@ -93,6 +93,21 @@ She said that he said that he would not pay.
 I think that you think that you are right.
 I think that you think that you, are right.
 """,
+    "a repetition on purpose": """
+They go on and on and on
+They went on and on and on about the car
+And on and on and on it went.
+And by and by we came to a town.
+And on and on they sailed, for days.
+Again and again and again we lost
+It got more and more and more expensive
+The wheel turned round and round and round.
+The lift goes up and up and up
+The light turned on on the quay.
+They paid for rent and so on and so on and so forth
+So on and so on and so forth
+And so on and so on and so on.
+""",
     "a word that is no opener": """
 Anyway the wind blows, it doesn't matter
 First of all the runners was Tom
@@ -122,6 +137,8 @@ def test_words_that_matter_stay(said: str) -> None:
         ("de", "Ich frage sie – sie hat das Geld"),
         ("de", "Wir wollen gehen – wir wollen nicht gehen"),
         ("fr", "Nous voulons partir – nous ne voulons plus partir"),
+        ("de", "Es geht auf und auf und auf."),
+        ("es", "Sube y sube y sube la marea."),
         ("de", "Das Haus ist alt. Nein? Doch, es ist alt."),
         ("de", "Der Mann, der der Frau half, ist hier."),
         ("de", "Ich glaube, dass das das Ende ist."),
@@ -163,6 +180,11 @@ def test_long_repetitions_take_no_long_time(said: str) -> None:
         ("We w we sold it, it was it was late.", "We sold it, it was late."),
         ("A 5 m mast, plan b before noon, and knock knock.",) * 2,
         ("Again and again, on – the boat, we say bye bye.",) * 2,
+        (
+            "And then and then we sold it, and the and the mast and I and I left.",
+            "And then we sold it, and the mast and I left.",
+        ),
+        ("The boat and the boat and the mast rot.", "The boat and the mast rot."),
         ("Yeah . So again we j jump to the boat . Well .", "So again we jump to the boat ."),
         ("Okay. Yep. Cool.",) * 2,
         ("It is a very very long way, and that that works is no no.",) * 2,

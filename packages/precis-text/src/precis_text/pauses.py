@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -48,6 +48,7 @@ _NEAR = 40  # characters before a phrase that have a word
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
 _STATES = re.compile(r"later\W*|.*\bis\b.*", re.IGNORECASE)  # courtesies that state something: "All is well."
+_JOINING, _ONWARD = ("and", "und", "et", "y"), ("on", "by", "in", "auf")
 _UNITS = ("hm", "em")  # pauses that are no pauses behind a number
 _ANSWERS = frozenset(EXCHANGES["answers"].split())
 
@@ -192,11 +193,23 @@ class Pauses:
     def _said_twice(self, found: re.Match[str]) -> str:
         """Return a phrase once, unless it may be two clauses: "What it is it is", "I saw the man, the man saw me"."""
         words, said = found[1].lower().split(), found.group()
+        repeated = _table("repeated", self.language)
         before = found.string[max(0, found.start() - _NEAR) : found.start()].split()[-1:]
-        repeats = words[0] in _table("repeated", self.language) and not re.search("[-–,]", said)
+        following = found.string[found.end() : found.end() + _NEAR]
+        repeats = words[0] in repeated and not re.search("[-–,]", said)
         goes_on = repeats and words[-1] in _table("doubled", self.language)
-        is_phrase = len({*words}) > 1 if len(words) > _PAIR else repeats
-        return found[1] if goes_on or (is_phrase and self._begins("".join(before))) else said
+        is_phrase = goes_on or (
+            (len({*words}) > 1 if len(words) > _PAIR else repeats) and self._begins("".join(before))
+        )
+        return found[1] if is_phrase and not _is_idiom(words, following, repeated) else said
+
+
+def _is_idiom(words: Sequence[str], following: str, stammered: Collection[str]) -> bool:
+    """Check whether a repeated phrase is said so on purpose: "on and on and on", "and again and again"."""
+    if words[0] in _JOINING:
+        return words[-1] in _ONWARD or (len(words) == _PAIR and words[-1] not in stammered)
+    again = unicode_words(following.lower())[: len(words) - 1]
+    return words[-1] in _JOINING and (words[-2] in _ONWARD or again == words[:-1])
 
 
 def _without_laugh(found: re.Match[str]) -> str:
