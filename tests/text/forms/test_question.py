@@ -307,3 +307,11 @@ def test_an_answer_with_letters_of_the_heading_above_it_may_be_chosen() -> None:
     asked_units = asked_of(source, "Are boats blue?")
     assert asked_units is not None
     assert "boats blue" in [unit.text for unit in asked_units.units if not unit.aside]
+
+
+def test_a_short_answer_is_shown_with_the_turn_that_asks() -> None:
+    chat = (
+        "Ann: The printer has the text. Will the flyers be ready on time?\nBob: Yes, on Friday.\n"
+        "Cem: The tent of the choir leaks at the seam.\nAnn: We need the repair kit from the cellar."
+    )
+    assert answer(chat, "When will the flyers be ready?").text == "\n".join(chat.split("\n")[:2])

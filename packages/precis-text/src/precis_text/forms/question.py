@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from precis_text.back_references import has_back_reference
+from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
@@ -126,6 +127,7 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     least = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
     relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= least[place]}
     relevant |= {place - 1 for place in relevant if has_back_reference(read[place].text)}
+    relevant |= {answer for place, answer in short_answers(read).items() if place in relevant}
     units = [
         replace(unit, answers=score == best) if place in relevant else replace(unit, aside=True)
         for place, (unit, score) in enumerate(zip(read, found.relevance, strict=True))
