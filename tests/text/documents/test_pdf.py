@@ -91,7 +91,7 @@ def test_a_hyphen_stays_where_the_word_has_one() -> None:
     assert "its Anglo-Saxon from" in joined("Anglo", "Saxon")
     assert "its 1904-1910 from" in joined("1904", "1910")
     assert "its well-known from" in joined("well", "known", "as the well-known one.")
-    assert "its wellknown from" in joined("well", "known")
+    assert "its well-known from" in joined("well", "known")
     assert "its state-of-the-art from" in joined("state-of-the", "art")
 
 
