@@ -285,5 +285,6 @@ class Joiner:
 def _pieces(line: Line, following: Line) -> tuple[str, str] | None:
     """Return the pieces of a word that a line's end divides; None where the hyphen is part of the text."""
     first, second = _LAST.search(line.text.lower()), _WORD.match(following.text)
-    is_whole = first is None or second is None or "-" in first.group() or second.group()[0].isupper()
-    return None if is_whole else (first.group(), second.group().lower())
+    if first is None or second is None or "-" in first.group() or second.group()[0].isupper():
+        return None
+    return first.group(), second.group().lower()
