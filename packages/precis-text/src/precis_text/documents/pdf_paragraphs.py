@@ -223,6 +223,7 @@ def _is_heading(paragraph: Paragraph, body: tuple[float, bool]) -> bool:
     )
     return (
         stands_out
+        and not lines[0].is_row
         and len(lines) <= _HEADING_LINES
         and len(text) <= _HEADING_LENGTH
         and sum(sign.isalpha() for sign in text) >= 2

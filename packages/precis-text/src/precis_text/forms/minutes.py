@@ -312,7 +312,7 @@ def _shown(
     stamp, known = f"[{where}] " if where else "", f" ({'; '.join(facts)})" if facts else ""
     stamp += f"{asked.speaker}: {asked.text} – " if asked else ""
     return FormLine(
-        f"{stamp}{who}{statement.text}{known}", (asked or statement).start, statement.stop, part=part, time=statement.time,
-        speaker=statement.speaker, turn=statement.turn, owner=owner, due=due,
+        f"{stamp}{who}{statement.text}{known}", (asked or statement).start, statement.stop, part=part,
+        time=statement.time, speaker=statement.speaker, turn=statement.turn, owner=owner, due=due,
         worth=_WORTH[part] + min(source.scores[statement.unit], 0.9),
     )  # fmt: skip
