@@ -267,6 +267,19 @@ def test_the_number_in_the_name_of_a_club_or_a_league_stays() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "clubs", [("HFC Ode", "VfB Moe"), ("Judo Club Moe", "TSV Lind"), ("SC Ode", "MSV Moe")]
+)
+def test_the_numbers_of_two_clubs_stay(clubs: tuple[str, str]) -> None:
+    one, other = clubs
+    told = [
+        f"1. {one} won the match on Saturday evening.",
+        f"2. {other} lost at home on the Sunday after it.",
+    ]
+    assert texts("\n\n".join(told)) == told
+    assert texts(" ".join(told)) == told
+
+
 def test_a_section_may_begin_with_the_name_of_a_currency() -> None:
     document = "2.1 European law applies to all of it.\n\n2.2 Grading is done by the master in May."
     assert texts(document) == ["European law applies to all of it.", "Grading is done by the master in May."]

@@ -95,7 +95,9 @@ def _forms() -> list[_Form]:
 
 
 _FORMS = _forms()
-_STAMP = re.compile(r"\d[:.h]\d\d|speaker|(?:commented|replied|comment) |^<[^\s>][^\n>]{0,40}> |spk_\d", re.MULTILINE | re.IGNORECASE)
+_STAMP = re.compile(
+    r"\d[:.h]\d\d|speaker|comment(?:ed)? |replied |^<[^\s>][^\n>]{0,40}> |spk_\d", re.M | re.I
+)
 
 
 def turns_of(document: str) -> list[Turn]:
