@@ -252,6 +252,19 @@ def test_a_title_that_ends_in_the_name_of_a_company_has_capitals(line: str, is_h
     assert (first.text, first.heading) == (line, is_heading)
 
 
+def test_numbered_lines_that_open_blocks_are_headings_if_their_numbers_follow_each_other() -> None:
+    first, second = (
+        "1. Last meeting\nThe minutes were approved.",
+        "2. Footpath 14\nThe stile is broken and old.",
+    )
+    assert [unit.text for unit in extraction_units(f"{first}\n\n{second}") if unit.heading] == [
+        "1. Last meeting",
+        "2. Footpath 14",
+    ]
+    for other in (second.replace("2.", "3."), second.replace("14\n", "14.\n"), second.split("\n")[0]):
+        assert not [unit for unit in extraction_units(f"{first}\n\n{other}")[:2] if unit.heading]
+
+
 @pytest.mark.parametrize("line", ["1. Buy milk\n2. Buy bread.", "I work for Harbour Print Ltd."])
 def test_an_item_and_a_sentence_are_no_headings(line: str) -> None:
     assert not any(unit.heading for unit in extraction_units(line))

@@ -750,3 +750,17 @@ def test_an_answer_that_says_little_alone_has_its_question(asked: str, answer: s
 def test_an_answer_is_not_shown_with_a_question_of_its_own_speaker() -> None:
     meeting = "Ann: It rains.\nBob: Do we pay it? Yes, we decided that in May.\nCem: The boat is wet."
     assert lines(meeting, "decisions") == ["[turn 2] Bob: Yes, we decided that in May."]
+
+
+def test_the_minutes_of_a_council_name_offices_and_titles() -> None:
+    found = minutes(
+        "Minutes of the parish council\n\nThe stile is broken. It was resolved to replace it with a gate.\n"
+        "The clerk will order the gate by 20 November. Cllr Ferris to ask the district for a grant. "
+        "The secretary will be away. The treasurer will not pay."
+    )
+    told = [(line.part, line.owner or line.shown) for line in found.lines if line.part != "topics"]
+    assert told == [
+        ("decisions", "It was resolved to replace it with a gate."),
+        ("actions", "The clerk"),
+        ("actions", "Cllr Ferris"),
+    ]

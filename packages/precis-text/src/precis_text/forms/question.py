@@ -40,10 +40,12 @@ _AMOUNTS = re.compile(
 )  # fmt: skip
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
-# Words of questions about documents in general.
+# Words of questions about documents in general, and those that ask.
 _GENERAL = """
 say says said tell document text meeting talk talked discuss discussed discussion discussions summarize summary describe
-think thought about question many much viel viele vielen combien cuánto cuánta cuántos cuántas quanto quanti quante
+think thought about question many much wann wer wen wem wo wohin woher wie warum wieso welche welcher welches viel viele
+vielen quel quelle quels quelles pourquoi comment combien cuándo dónde quién quiénes cómo cuál cuáles cuánto cuánta
+cuántos cuántas quanto quanti quante
 """
 _ASKING = frozenset(_GENERAL.split())
 
