@@ -764,3 +764,17 @@ def test_the_minutes_of_a_council_name_offices_and_titles() -> None:
         ("actions", "The clerk"),
         ("actions", "Cllr Ferris"),
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Date of next meeting: 1 December 2026, 7 pm.",
+        "Nächste Sitzung: 1. Dezember 2026",
+        "Prochaine réunion : 1er mai",
+    ],
+)
+def test_the_date_of_the_next_meeting_may_be_a_label_with_a_value(line: str) -> None:
+    before = {"D": ENGLISH, "N": GERMAN, "P": FRENCH}[line[0]].partition(": ")[2]
+    found = minutes(f"{before} {before}\n\n{line}\n")
+    assert [each.shown for each in found.lines if each.part == "next"] == [line]

@@ -104,6 +104,10 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
             part = ""
         elif part:
             found[place] = part
+        if (
+            unit.aside and place not in found and known.next.search(unit.text)
+        ):  # "Date of next meeting: 1 May"
+            found[place] = "next"
     return found
 
 
