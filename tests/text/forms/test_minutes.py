@@ -778,3 +778,19 @@ def test_the_date_of_the_next_meeting_may_be_a_label_with_a_value(line: str) -> 
     before = {"D": ENGLISH, "N": GERMAN, "P": FRENCH}[line[0]].partition(": ")[2]
     found = minutes(f"{before} {before}\n\n{line}\n")
     assert [each.shown for each in found.lines if each.part == "next"] == [line]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "Ask Bob - he knows the price",
+        "Buy 2 + 3 tables of oak",
+        "Meet on 5 - 7 May at the quay",
+        "Send it – today",
+    ],
+)
+def test_an_item_below_a_heading_keeps_the_marks_within_it(item: str) -> None:
+    found = lines(
+        f"It rained on the old quay all day.\n\nAction items\n\n- {item}\n- Sell the old boat\n", "actions"
+    )
+    assert found[0].startswith(item)
