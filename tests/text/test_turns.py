@@ -286,3 +286,12 @@ Thanks, it works with the file of the club.
 def test_a_sentence_about_a_comment_is_no_turn() -> None:
     text = "Ann commented on 4 Sep 2026 that the boat leaks.\nBen replied a day later and sold it.\n"
     assert turns_of(text) == []
+
+
+def test_questions_and_answers_of_an_interview_are_turns() -> None:
+    interview = (
+        "Interview with Ann\n\nQ: Was it cold?\nA: It was.\n\nQ: What was hard?\nA: The silence of the ice.\n"
+    )
+    assert dialogue_speakers(interview.split("\n")) == {"Q", "A"}
+    header = "De: Ann\nA: Ben\nObjet: le quai\n\nLe quai est fermé.\n"
+    assert dialogue_speakers(header.split("\n")) == frozenset()

@@ -187,7 +187,11 @@ def speaker_of(line: str) -> str:
         return ""
     name = found.group().strip().removesuffix(":")
     words = name.lower().split()
-    is_label = words[0].rstrip(".") in _LABELS or len(words) > _MOST_WORDS or name[0] in _ITEM_MARKS
+    is_label = (
+        (words[0].rstrip(".") in _LABELS and name != "A")
+        or len(words) > _MOST_WORDS
+        or name[0] in _ITEM_MARKS
+    )
     return "" if is_label else name
 
 
