@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import zip_longest
 
 from precis_text.back_references import has_back_reference
@@ -30,24 +32,13 @@ CELLS = " | "  # between the cells of a row
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
-_PRICES = re.compile(
-    r"\b(?:cost(?:s|ing)?|prices?|priced|fees?|kosten?|kostete?n?|gekostet|preise?|gebühr(?:en)?|coût\w*|prix|tarifs?|"
-    r"cuestan?|costó|costar\w*|costo|precios?)\b", re.IGNORECASE
-)  # fmt: skip
-_AMOUNTS = re.compile(
-    r"[$€£¥]\s?\d[\d.,]*|\d[\d.,]*\s?(?:[$€£¥]|(?:eur|euros?|usd|dollars?|gbp|pounds?|chf|francs?|franken|kronen|"
-    r"crowns?|dólares|pesos|zł|kč)\b)", re.IGNORECASE
-)  # fmt: skip
+_TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
+_PRICES, _AMOUNTS = (
+    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("prices", "amounts")
+)
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
-# Words of questions about documents in general, and those that ask.
-_GENERAL = """
-say says said tell document text meeting talk talked discuss discussed discussion discussions summarize summary describe
-think thought about question many much wann wer wen wem wo wohin woher wie warum wieso welche welcher welches viel viele
-vielen quel quelle quels quelles pourquoi comment combien cuándo dónde quién quiénes cómo cuál cuáles cuánto cuánta
-cuántos cuántas quanto quanti quante
-"""
-_ASKING = frozenset(_GENERAL.split())
+_ASKING = frozenset(_TABLE["asking"].split())
 
 
 @dataclass(frozen=True)
