@@ -205,7 +205,7 @@ class Pauses:
 
 
 def _is_idiom(words: Sequence[str], following: str, stammered: Collection[str]) -> bool:
-    """Check whether a repeated phrase is said so on purpose: "on and on and on", "and again and again"."""
+    """Check whether speakers repeat a phrase on purpose: "on and on and on", "and again and again"."""
     if words[0] in _JOINING:
         return words[-1] in _ONWARD or (len(words) == _PAIR and words[-1] not in stammered)
     again = unicode_words(following.lower())[: len(words) - 1]

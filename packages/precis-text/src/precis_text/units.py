@@ -43,9 +43,7 @@ _TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
 # "3." may be a date: "3. Oktober"
 _MARK = re.compile(rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)")
 _CLUB = r"(?:[A-Z]?FC|FSV|FCK|CfR|B?SC|[MT]?SV|Vf[BLR]|T[CV]|TuS|SG|(?:\w+[ -])?[Cc]lub|\w*[Ll]iga)\b"
-_NUMBERED = re.compile(
-    rf"(\d{{1,2}})\.(?: |(?=[^\W\d_a-z]))(?!{_CLUB})(?=\S+(?: \S+){{4}})"
-)  # "1. FC Köln" is a name
+_NUMBERED = re.compile(rf"(\d{{1,2}})\.(?: |(?=[^\W\d_a-z]))(?!{_CLUB})(?=\S+(?: \S+){{4}})")
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
     r"(?!(?:Mio|Milli\w+|Mrd|(?:B|Tr)illion\w*|Tausend|Thousand|Pro[zc]ent|Percent|Euros?|Dollars?|Tonnen|Liter)\b)"

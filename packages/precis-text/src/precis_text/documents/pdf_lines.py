@@ -33,10 +33,8 @@ _PROBES = 20  # pairs of letters that show how wide they stand apart
 _SAME_GAP, _LEAST_GAP = 1.35, 0.05  # times the usual gap, and of the letter size
 _FEWEST_SPACED = 4  # spaces in a line of letters that stand apart
 WIDE_GAP = 2.0  # times the letter size: such a space stands between cells, not words
-_NARROW_GAP, _WIDER = (
-    0.58,
-    1.6,
-)  # such a one may do so, which is as many times as wide as another one of its line
+# A narrower one may do so, which is as many times as wide as another one of its line
+_NARROW_GAP, _WIDER = 0.58, 1.6
 _MOST_IN_A_WORD, _FEWEST_SMALL, _FEWEST_OF_WORDS = 12, 0.6, 0.9  # of text in words
 
 

@@ -58,16 +58,14 @@ def _continues(line: Line, row: Line) -> bool:
     """Check whether the parts of a line are those of a row next to it: their edges, or in a row their places."""
     if not (line.parts and row.cells and row.size == line.size and all(map(_is_short, line.parts))):
         return False
-    is_over = len(line.parts) == len(row.cells) and all(
-        part.left < cell.right and cell.left < part.right
-        for part, cell in zip(line.parts[1:], row.cells[1:], strict=True)
-    )
-    return (is_over and bool(line.cells)) or all(
-        min(abs(part.left - cell.left), abs(part.right - cell.right)) <= _SAME_PLACE * line.size
-        for part, cell in (
-            (part, min(row.cells[1:], key=lambda each: abs(each.left - part.left))) for part in line.parts[1:]
-        )
-    )
+    pairs = zip(line.parts[1:], row.cells[1:], strict=False)
+    is_over = all(part.left < cell.right and cell.left < part.right for part, cell in pairs)
+    is_row = bool(line.cells) and len(line.parts) == len(row.cells) and is_over
+    return is_row or all(any(_is_below(part, cell) for cell in row.cells[1:]) for part in line.parts[1:])
+
+
+def _is_below(part: Line, cell: Line) -> bool:
+    return min(abs(part.left - cell.left), abs(part.right - cell.right)) <= _SAME_PLACE * part.size
 
 
 def _side_by_side(lines: Sequence[Line]) -> Iterator[Line]:

@@ -20,10 +20,8 @@ _DIVIDED = re.compile(
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
 _JOINING = ("and", "und", "oder")  # behind "pre-" and "Vor-"
-_ENDING, _SHORT = (
-    5,
-    3,
-)  # most letters of an ending such as "ment", and of words that are seldom part of a compound
+# Most letters of an ending such as "ment", and of words that are seldom part of a compound
+_ENDING, _SHORT = 5, 3
 
 
 class DividedWords:
@@ -52,10 +50,10 @@ class DividedWords:
             return "- "
         are_words = self._knows(first) and self._knows(second)
         if self._is_divided:
-            is_compound = self._is_english and are_words and min(len(first), len(second)) > _SHORT
-        else:
-            is_compound = are_words or (self._knows(first) and len(second) > _ENDING)
-        return "-" if is_compound and first + second not in self._common else ""
+            are_words = are_words and self._is_english and min(len(first), len(second)) > _SHORT
+        elif self._knows(first):
+            are_words = are_words or len(second) > _ENDING
+        return "-" if are_words and first + second not in self._common else ""
 
     def knows(self, first: str, second: str) -> bool:
         """Check whether the text has a divided word elsewhere, with a hyphen or without."""
