@@ -123,13 +123,12 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         waiting.put_back(passed)
         is_spoken = any(unit.speaker for unit in read.units)
         _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
-    chosen = {*(extract.chosen or [waiting.best])}
-    chosen |= {questions[place] for place in extract.chosen if place in questions}
     for place, answer in short_answers(read.units).items():
-        if place in chosen and (length.cap is None or extract.spent + costs[answer] <= limit):
-            extract.spent += 0 if answer in chosen else costs[answer]
-            chosen.add(answer)
-    return sorted(chosen)
+        fits = length.cap is None or extract.spent + costs[answer] <= limit
+        if fits and place in extract.chosen and answer not in extract.chosen:
+            extract.add([answer])
+    chosen = extract.chosen or [waiting.best]
+    return sorted({*chosen, *(questions[place] for place in extract.chosen if place in questions)})
 
 
 def _is_filled(cap: Cap | None) -> bool:
