@@ -80,7 +80,5 @@ def _of_sami(text: str) -> Iterator[Timed]:
         ends = int(following[1]) if following else int(found[1])
         shown = _BREAK.sub("\n", " ".join(text[found.end() : stop].split()))
         yield (
-            int(found[1]) / 1000,
-            ends / 1000,
-            unescape(_TAG.sub("", shown)).replace("\xa0", " ").split("\n"),
-        )
+            int(found[1]) / 1000, ends / 1000, unescape(_TAG.sub("", shown)).replace("\xa0", " ").split("\n"),
+        )  # fmt: skip

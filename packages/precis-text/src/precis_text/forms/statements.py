@@ -109,7 +109,7 @@ def replies_to(said: Sequence[Statement], place: int) -> list[int]:
 
 
 def with_question(said: Sequence[Statement], place: int, known: Container[int]) -> Statement:
-    """Return a statement with the question before it, if it says little alone; `known` ones have lines of their own."""
+    """Return a statement with the question before it, if it needs that; `known` ones have lines of their own."""
     first = place
     while first and said[first - 1].turn == said[place].turn and is_courteous(said[first - 1].text):
         first -= 1
