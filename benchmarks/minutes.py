@@ -128,9 +128,8 @@ def measure(write: Format, style: str = "meetings") -> Outcome:
 
 def _turn(line: FormLine, turns: list[LabelledTurn]) -> int:
     """Return the index of the turn that a line was taken from, by its text; -1 if it joins several turns."""
-    said = re.sub(r"^\[[^\]]*\] | \((?:owner|due|agreed): [^()]*\)$", "", line.shown).removeprefix(
-        f"{line.speaker}: "
-    )
+    said = re.sub(r"^\[[^\]]*\] | \((?:owner|due|agreed): [^()]*\)$", "", line.shown)
+    said = said.rpartition(f"{line.speaker}: ")[2]  # without the question that it answers
     heard = Pauses.of(" ".join(turn.line for turn in turns)).left_out
     lines = ((place, turn.line) for place, turn in enumerate(turns) if line.speaker in turn.line)
     places = (place for place, text in lines if said in text or said in heard(text))

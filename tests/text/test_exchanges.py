@@ -141,6 +141,8 @@ def test_only_what_somebody_says_decides_or_leads() -> None:
 @pytest.mark.parametrize(
     ("text", "is_led"),
     [
+        ("Next segment from the newsletter this week is our monthly one.", True),
+        ("Next section of the old wall is wet.", False),
         ("Great, so first item on the agenda is the mill.", True),
         ("This is agenda number 69 and is all about the mill.", True),
         ("This is agenda news to the mill.", False),

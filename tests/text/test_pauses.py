@@ -93,6 +93,21 @@ She said that he said that he would not pay.
 I think that you think that you are right.
 I think that you think that you, are right.
 """,
+    "a repetition on purpose": """
+They go on and on and on
+They went on and on and on about the car
+And on and on and on it went.
+And by and by we came to a town.
+And on and on they sailed, for days.
+Again and again and again we lost
+It got more and more and more expensive
+The wheel turned round and round and round.
+The lift goes up and up and up
+The light turned on on the quay.
+They paid for rent and so on and so on and so forth
+So on and so on and so forth
+And so on and so on and so on.
+""",
     "a word that is no opener": """
 Anyway the wind blows, it doesn't matter
 First of all the runners was Tom
@@ -122,6 +137,8 @@ def test_words_that_matter_stay(said: str) -> None:
         ("de", "Ich frage sie – sie hat das Geld"),
         ("de", "Wir wollen gehen – wir wollen nicht gehen"),
         ("fr", "Nous voulons partir – nous ne voulons plus partir"),
+        ("de", "Es geht auf und auf und auf."),
+        ("es", "Sube y sube y sube la marea."),
         ("de", "Das Haus ist alt. Nein? Doch, es ist alt."),
         ("de", "Der Mann, der der Frau half, ist hier."),
         ("de", "Ich glaube, dass das das Ende ist."),
@@ -163,6 +180,11 @@ def test_long_repetitions_take_no_long_time(said: str) -> None:
         ("We w we sold it, it was it was late.", "We sold it, it was late."),
         ("A 5 m mast, plan b before noon, and knock knock.",) * 2,
         ("Again and again, on – the boat, we say bye bye.",) * 2,
+        (
+            "And then and then we sold it, and the and the mast and I and I left.",
+            "And then we sold it, and the mast and I left.",
+        ),
+        ("The boat and the boat and the mast rot.", "The boat and the mast rot."),
         ("Yeah . So again we j jump to the boat . Well .", "So again we jump to the boat ."),
         ("Okay. Yep. Cool.",) * 2,
         ("It is a very very long way, and that that works is no no.",) * 2,
@@ -343,6 +365,13 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
             'Next question from the Quay Exchange, "Who sold the boat?"',
             "Next question from the Quay Exchange,",
         ),
+        ("Next PR from the newsletter is Quay #12, which adds a mast.", "Next PR from the newsletter is"),
+        ("So, next item, Quay Core #12, removes a mast.", "So, next item,"),
+        ("Last PR this week, Quay Core #12, which adds a mast.", "Last PR this week,"),
+        (
+            "First item from the newsletter here is titled, “The old mast leaks”.",
+            "First item from the newsletter here is titled,",
+        ),
         ("Hi, I will ask about the boat.", "Hi,"),
         ("Hello, Ann, how is the boat today?", "Hello,"),
         ("Hey Ben, are you on the boat?", "Hey"),
@@ -362,6 +391,11 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
                 "First we sail, then we rest.",
                 "Look at the boat of Ann.",
                 "Next year we oil the mast.",
+                "Next PR from the newsletter is about the old mast.",
+                "The first item is new, and we sold it.",
+                "The next one Ann sells is boat #4.",
+                "The last PR of Ann broke boat #4 of us.",
+                "The last issue is Boat #4, he says, but the first one leaks.",
                 "Next question, the old one, is hard.",
                 "You know the boat, I mean it.",
                 "I know right from wrong, he said.",

@@ -55,3 +55,12 @@ def test_acknowledgements_count_least_in_other_languages_too() -> None:
         "Wir": 0.1,
         "Das": 1.6,
     }
+
+
+def test_the_method_of_a_recipe_is_its_main_part_and_its_ingredients_are_not() -> None:
+    method = "Method\n\nCook the leeks with the butter.\n"
+    assert weights(f"Ingredients\n\nThree leeks of the garden are enough.\n\n{method}") == {
+        "Three": 0.1,
+        "Cook": 1.0,
+    }
+    assert weights(f"The wells\n\nWater is short.\n\n{method}") == {"Water": 1.0, "Cook": 0.25}

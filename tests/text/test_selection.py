@@ -327,3 +327,22 @@ def test_a_decision_before_a_question_is_chosen_without_its_answer() -> None:
         "Ann: Do we rent the smaller stage?\nBen: Yes, decided.\nCem: The band has no contract."
     )
     assert choose(Read(asked), [0.9, 0.1, 0.5], make_length(words=8), words=8) == [2]
+
+
+FLYERS = """Ann: The printer is booked and Bob has the text. Will the flyers be ready on time?
+Bob: Yes, on Friday.
+Cem: The tent of the choir leaks at the left seam.
+Ann: The power costs forty euros. Do we pay that?
+Bob: I asked the town hall about it and they told me to wait for the letter.
+"""
+
+
+def test_a_turn_that_ends_with_a_question_is_shown_with_its_short_answer() -> None:
+    first, second, third, fourth, _ = FLYERS.splitlines()
+    assert extract(FLYERS, [0.9, 0.0, 0.5, 0.1, 0.0], words=21) == f"{first}\n{second}"
+    assert extract(FLYERS, [0.9, 0.0, 0.5, 0.1, 0.0], words=20) == first
+    assert extract(FLYERS, [0.1, 0.0, 0.9, 0.0, 0.0], words=21) == third
+    assert extract(FLYERS, [0.1, 0.0, 0.1, 0.9, 0.0], words=14) == fourth
+    for other in ("Ann: Yes, on Friday.", "Bob: Yes.", "Bob: Yes, why on Friday?", "Bob: The text is fine."):
+        chat = FLYERS.replace("Bob: Yes, on Friday.", other)
+        assert extract(chat, [0.9, 0.0, 0.5, 0.1, 0.0], words=24) == first

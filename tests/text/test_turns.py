@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from precis_text.documents.reader import read_content
 from precis_text.turns import dialogue_speakers, speaker_of, turns_of
 from precis_text.units import extraction_units
 
@@ -55,6 +56,9 @@ FORMS: dict[str, Callable[[int, str, str], str]] = {
     "Google Chat": lambda n, who, text: f"{who}, Oct 14, 3:3{n} PM\n{text}\n",
     "Rev": lambda n, who, text: f"{who} (00:0{n}):\n{text}\n",
     "Descript": lambda n, who, text: f"[00:00:0{n}] {who}: {text}",
+    "GitHub": lambda n, who, text: f"{who} commented {n + 2} days ago\n\n{text}\n",
+    "GitHub, Markdown": lambda n, who, text: f"**@{who}** commented on {n + 2} Sep 2026:\n\n{text}\n",
+    "GitHub, copied": lambda n, who, text: f"{who} commented last week • edited\n{text}\n",
     "plain": lambda n, who, text: f"{who}: {text}",
     "plain, with blank lines": lambda n, who, text: f"{who.upper()}: {text}\n",
 }
@@ -248,3 +252,46 @@ def test_a_sentence_does_not_cross_into_a_turn_that_names_its_speaker() -> None:
         "0:00\nThe board met on\n0:04\nAnn: Monday and agreed.\n0:09\nIt builds the\n0:12\nquay in May."
     )
     assert shown(document) == ["The board met on", "Ann: Monday and agreed.", "It builds the quay in May."]
+
+
+def test_the_comments_below_an_issue_are_turns_and_its_description_is_text() -> None:
+    issue = """# Rows are lost
+
+**@pia** opened this issue on 3 Sep 2026
+
+## Steps
+
+1. Save it.
+2. Open it.
+
+## Comments
+
+**@lena-m** commented on 4 Sep 2026
+
+I'll fix the quoting.
+
+**@pia** commented on 5 Sep 2026
+
+Thanks, it works with the file of the club.
+"""
+    units = extraction_units(read_content(issue.encode(), name="issue.md").text)
+    said = [(unit.speaker, unit.text) for unit in units if unit.speaker]
+    assert said == [
+        ("lena-m", "lena-m: I'll fix the quoting."),
+        ("pia", "pia: Thanks, it works with the file of the club."),
+    ]
+    assert {"Rows are lost", "Steps", "Comments"} <= {unit.text for unit in units if unit.heading}
+
+
+def test_a_sentence_about_a_comment_is_no_turn() -> None:
+    text = "Ann commented on 4 Sep 2026 that the boat leaks.\nBen replied a day later and sold it.\n"
+    assert turns_of(text) == []
+
+
+def test_questions_and_answers_of_an_interview_are_turns() -> None:
+    interview = (
+        "Interview with Ann\n\nQ: Was it cold?\nA: It was.\n\nQ: What was hard?\nA: The silence of the ice.\n"
+    )
+    assert dialogue_speakers(interview.split("\n")) == {"Q", "A"}
+    header = "De: Ann\nA: Ben\nObjet: le quai\n\nLe quai est fermé.\n"
+    assert dialogue_speakers(header.split("\n")) == frozenset()

@@ -252,6 +252,19 @@ def test_a_title_that_ends_in_the_name_of_a_company_has_capitals(line: str, is_h
     assert (first.text, first.heading) == (line, is_heading)
 
 
+def test_numbered_lines_that_open_blocks_are_headings_if_their_numbers_follow_each_other() -> None:
+    first, second = (
+        "1. Last meeting\nThe minutes were approved.",
+        "2. Footpath 14\nThe stile is broken and old.",
+    )
+    assert [unit.text for unit in extraction_units(f"{first}\n\n{second}") if unit.heading] == [
+        "1. Last meeting",
+        "2. Footpath 14",
+    ]
+    for other in (second.replace("2.", "3."), second.replace("14\n", "14.\n"), second.split("\n")[0]):
+        assert not [unit for unit in extraction_units(f"{first}\n\n{other}")[:2] if unit.heading]
+
+
 @pytest.mark.parametrize("line", ["1. Buy milk\n2. Buy bread.", "I work for Harbour Print Ltd."])
 def test_an_item_and_a_sentence_are_no_headings(line: str) -> None:
     assert not any(unit.heading for unit in extraction_units(line))
@@ -265,6 +278,19 @@ def test_the_number_in_the_name_of_a_club_or_a_league_stays() -> None:
         "1. FC Köln won the match on Saturday evening.",
         "2. Bundesliga clubs were watching in the stadium.",
     ]
+
+
+@pytest.mark.parametrize(
+    "clubs", [("HFC Ode", "VfB Moe"), ("Judo Club Moe", "TSV Lind"), ("SC Ode", "MSV Moe")]
+)
+def test_the_numbers_of_two_clubs_stay(clubs: tuple[str, str]) -> None:
+    one, other = clubs
+    told = [
+        f"1. {one} won the match on Saturday evening.",
+        f"2. {other} lost at home on the Sunday after it.",
+    ]
+    assert texts("\n\n".join(told)) == told
+    assert texts(" ".join(told)) == told
 
 
 def test_a_section_may_begin_with_the_name_of_a_currency() -> None:

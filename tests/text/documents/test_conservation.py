@@ -87,10 +87,16 @@ def test_every_format_but_pdf_pictures_subtitles_and_plain_text_has_a_count() ->
         ("The mill of Arn-\nstead was ground-\ned.\n", "The mill of Arnstead\nwas\ngrounded.\n", 2),
         (
             "A well-known mill, well-\nknown and well-\nloved, and wellloved.",
-            "A well-known mill, well-\nknown and wellloved,\nand wellloved.",
-            1,
+            "A well-known mill, well-known\nand wellloved,\nand wellloved.",
+            2,
         ),
         ("The Arn-\nStead and the Arn-\nBridge.", "The Arn-\nStead and the Arn-\nBridge.", 0),
+        (
+            "We lay the impact-\nabsorbing floor of the park and the step-\nfree path to it.",
+            "We lay the impact-absorbing\nfloor of the park and the step-free\npath to it.",
+            2,
+        ),
+        ("Alle Vor-\nund Nachteile des Arn-\nwegs.", "Alle Vor- und\nNachteile des\nArnwegs.", 2),
         ("Only one pre-\npost here.", "Only one pre-\npost here.", 0),
         ("- one\n- two", "- one\n- two", 0),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import textwrap
+from collections.abc import Sequence
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_a_hyphen_stays_where_the_word_has_one() -> None:
     assert "its Anglo-Saxon from" in joined("Anglo", "Saxon")
     assert "its 1904-1910 from" in joined("1904", "1910")
     assert "its well-known from" in joined("well", "known", "as the well-known one.")
-    assert "its wellknown from" in joined("well", "known")
+    assert "its well-known from" in joined("well", "known")
     assert "its state-of-the-art from" in joined("state-of-the", "art")
 
 
@@ -102,6 +103,39 @@ def test_larger_and_bold_lines_are_headings_without_an_outline() -> None:
     assert found.text == f"The bridge\n\n{STORY}\n\n2 Costs\n\n{OTHER}"
     assert str(place_of(found, "1904")) == 'page 1, "The bridge"'
     assert str(place_of(found, "council")) == 'page 1, "2 Costs"'
+
+
+def table(rows: Sequence[tuple[str, ...]], *, places: tuple[float, ...], y: float, size: float = 10) -> str:
+    """The stream of a table, whose head is bold; words of a cell are 0.6 `size` a letter."""
+    return "".join(
+        typed([cell], x=x, y=y - 20 * number, size=size, bold=not number)
+        for number, row in enumerate(rows)
+        for x, cell in zip(places, row, strict=True)
+    )
+
+
+def test_the_bold_head_of_a_table_is_a_row_and_no_heading() -> None:
+    rows = [
+        ("Step", "Date"),
+        ("Visit (voluntary)", "24 May 2026, 10:00"),
+        ("Last day to ask us", "6 June 2026"),
+        ("Award", "17 June 2026"),
+    ]
+    page = column(STORY, y=720) + table(rows, places=(40, 172), y=600, size=11) + column(OTHER, y=500)
+    found = read_content(pdf([page]))
+    told = "\n\n".join(" | ".join(row) for row in rows)
+    assert found.text == f"{STORY}\n\n{told}\n\n{OTHER}"
+    assert str(place_of(found, "council")) == "page 1"
+
+
+def test_a_row_whose_cells_are_close_is_divided_where_its_neighbours_are() -> None:
+    rows = [("Part", "Size", "Cost"), ("Removal of boats", "11 tons", "40"), ("Quay", "640 m", "236000")]
+    found = read_content(pdf([table(rows, places=(40, 150, 205), y=600)]))
+    assert found.text.replace("\n\n", "\n").split("\n") == [" | ".join(row) for row in rows]
+    rows[1] = ("Removal of boats", "It is one of the longer texts here", "")
+    assert (
+        "Removal of boats It is one of" in read_content(pdf([table(rows, places=(40, 150, 205), y=600)])).text
+    )
 
 
 def test_a_bold_sentence_is_no_heading() -> None:

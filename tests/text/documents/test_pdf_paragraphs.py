@@ -315,6 +315,13 @@ def test_lines_join_with_a_space_and_without_one_between_characters_of_words_wit
         ("a steam", "boat", "-", "a steam-boat, no steamboat", "a steamboat"),
         ("a steam", "boat", "-", "one steam-boat, a steam-boat or a steamboat", "a steam-boat"),
         ("a steam", "Boat", "-", "", "a steam-Boat"),
+        ("the impact", "absorbing floor", "-", "", "the impact-absorbing floor"),
+        ("the long", "term plan", "-", "", "the long-term plan"),
+        ("they do under", "stand it", "-", "", "they do understand it"),
+        ("the govern", "ment of it", "-", "the govern-ors", "the government of it"),
+        ("the flood", "prone land", "-", "It is the flood that they are prone to.", "the flood-prone land"),
+        ("all pre", "and postwar", "-", "", "all pre- and postwar"),
+        ("die Vor", "und Nachteile", "-", "", "die Vor- und Nachteile"),
         ("a steam", "12", "-", "", "a steam-12"),
         ("in 1904", "built", "-", "", "in 1904-built"),
         ("a state-of-the", "art", "-", "", "a state-of-the-art"),
@@ -325,6 +332,23 @@ def test_the_other_words_of_a_document_decide_on_a_hyphen(
 ) -> None:
     lines = [Line(first, parted=hyphen), Line(second)]
     assert Joiner([*lines, Line(others)]).text(lines) == read
+
+
+@pytest.mark.parametrize(
+    ("more", "read"),
+    [
+        ("", "the sea-side wall of"),
+        ("The infor- mation on it and the information", "the seaside wall of"),
+        ("The brid- ges are here", "the seaside wall of"),
+        ("The long- term plan", "the sea-side wall of"),
+    ],
+)
+def test_words_that_a_program_divided_show_that_a_hyphen_may_be_none(more: str, read: str) -> None:
+    first, *rest = more.split("- ")
+    others = [Line(first, parted="-"), Line(rest[0])] if rest else [Line(more)]
+    lines = [Line("It is the sea", parted="-"), Line("side wall of"), *others]
+    known = Line("This is the sea of the town and that is the side of it.")
+    assert Joiner([*lines, known]).text(lines[:2]).endswith(read)
 
 
 def test_a_hyphen_at_the_very_end_stays() -> None:

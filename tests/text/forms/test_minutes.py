@@ -706,3 +706,91 @@ def test_a_question_of_a_heading_with_two_is_no_open_question() -> None:
     page = "<details><summary>Who pays? And when?</summary><p>Ann pays in May.</p></details>"
     found = minutes(read_content(f"<html><body>{page}</body></html>".encode(), name="a.html"))
     assert [line.shown for line in found.lines if line.part == "questions"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "line"),
+    [
+        (
+            "The tent is here. Do we pay it from the club account?",
+            "Yes, we decided that in May.",
+            "[turn 2] Ann: Do we pay it from the club account? – Bob: Yes, we decided that in May.",
+        ),
+        (
+            "The seam still leaks. When is the kit here?",
+            "Sure. I'll do it on Tuesday.",
+            "[turn 2] Ann: When is the kit here? – Bob: I'll do it on Tuesday. (owner: Bob; due: on Tuesday)",
+        ),
+        (
+            "Which colour does the board want?",
+            "We decided on green.",
+            "[turn 2] Ann: Which colour does the board want? – Bob: We decided on green.",
+        ),
+        (
+            "Which colour does the board want?",
+            "The board decided to paint the boat green before the summer.",
+            "[turn 2] Bob: The board decided to paint the boat green before the summer.",
+        ),
+        (
+            "Which colour? We need it today.",
+            "Yes, we decided that in May.",
+            "[turn 2] Bob: Yes, we decided that in May.",
+        ),
+    ],
+)
+def test_an_answer_that_says_little_alone_has_its_question(asked: str, answer: str, line: str) -> None:
+    meeting = f"Ann: {asked}\nBob: {answer}\nCem: It rains on the quay and the boat is wet."
+    found = [each for each in minutes(meeting).lines if each.part in ("decisions", "actions")]
+    assert [each.shown for each in found] == [line]
+    place = meeting[found[0].start : found[0].stop]
+    assert place.startswith(line.split(": ")[1].split(" – ")[0].split(" (")[0][:12])
+    assert place.endswith(answer.rpartition(". ")[2])
+
+
+def test_an_answer_is_not_shown_with_a_question_of_its_own_speaker() -> None:
+    meeting = "Ann: It rains.\nBob: Do we pay it? Yes, we decided that in May.\nCem: The boat is wet."
+    assert lines(meeting, "decisions") == ["[turn 2] Bob: Yes, we decided that in May."]
+
+
+def test_the_minutes_of_a_council_name_offices_and_titles() -> None:
+    found = minutes(
+        "Minutes of the parish council\n\nThe stile is broken. It was resolved to replace it with a gate.\n"
+        "The clerk will order the gate by 20 November. Cllr Ferris to ask the district for a grant. "
+        "The secretary will be away. The treasurer will not pay."
+    )
+    told = [(line.part, line.owner or line.shown) for line in found.lines if line.part != "topics"]
+    assert told == [
+        ("decisions", "It was resolved to replace it with a gate."),
+        ("actions", "The clerk"),
+        ("actions", "Cllr Ferris"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Date of next meeting: 1 December 2026, 7 pm.",
+        "Nächste Sitzung: 1. Dezember 2026",
+        "Prochaine réunion : 1er mai",
+    ],
+)
+def test_the_date_of_the_next_meeting_may_be_a_label_with_a_value(line: str) -> None:
+    before = {"D": ENGLISH, "N": GERMAN, "P": FRENCH}[line[0]].partition(": ")[2]
+    found = minutes(f"{before} {before}\n\n{line}\n")
+    assert [each.shown for each in found.lines if each.part == "next"] == [line]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "Ask Bob - he knows the price",
+        "Buy 2 + 3 tables of oak",
+        "Meet on 5 - 7 May at the quay",
+        "Send it – today",
+    ],
+)
+def test_an_item_below_a_heading_keeps_the_marks_within_it(item: str) -> None:
+    found = lines(
+        f"It rained on the old quay all day.\n\nAction items\n\n- {item}\n- Sell the old boat\n", "actions"
+    )
+    assert found[0].startswith(item)

@@ -307,3 +307,35 @@ def test_an_answer_with_letters_of_the_heading_above_it_may_be_chosen() -> None:
     asked_units = asked_of(source, "Are boats blue?")
     assert asked_units is not None
     assert "boats blue" in [unit.text for unit in asked_units.units if not unit.aside]
+
+
+def test_a_short_answer_is_shown_with_the_turn_that_asks() -> None:
+    chat = (
+        "Ann: The printer has the text. Will the flyers be ready on time?\nBob: Yes, on Friday.\n"
+        "Cem: The tent of the choir leaks at the seam.\nAnn: We need the repair kit from the cellar."
+    )
+    assert answer(chat, "When will the flyers be ready?").text == "\n".join(chat.split("\n")[:2])
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "told"),
+    [
+        (
+            "Der Umzug des Lagers findet am 5. Mai statt. Alle Kisten sind schon gepackt.",
+            "Wann ist der Umzug?",
+            "Der Umzug",
+        ),
+        (
+            "Le déménagement de la mairie est le 5 mai. Les cartons sont prêts.",
+            "Pourquoi le déménagement ?",
+            "Le déménagement",
+        ),
+        (
+            "La mudanza de la oficina es el 5 de mayo. Las cajas ya están listas.",
+            "¿Cuándo es la mudanza?",
+            "La mudanza",
+        ),
+    ],
+)
+def test_the_word_that_asks_need_not_be_in_the_document(document: str, question: str, told: str) -> None:
+    assert answer(document, question).text.startswith(told)

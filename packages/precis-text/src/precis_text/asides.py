@@ -17,6 +17,7 @@ _LINES = {
 }
 _SENTENCES = [re.compile(pattern.replace("\n", ""), re.IGNORECASE) for pattern in _TABLE["sentence"].values()]
 _HEADINGS = {name: frozenset(words.split("|")) for name, words in _TABLE["headings"].items()}
+CONTENTS = _HEADINGS["contents"]
 _MAIL = frozenset(_TABLE["labels"]["mail"].split())
 
 _END = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
@@ -25,9 +26,7 @@ _COLUMNS = re.compile(r"\S {3,}\S.* {3,}\S")
 _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
 _QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
-_CONTACT = re.compile(
-    r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.IGNORECASE
-)
+_CONTACT = re.compile(r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.I)
 _NUMBERED = re.compile(r"^(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b|doi|https?://")
 _WHOLE_LINE = re.compile(r"if\b.+\bthen\b|(?:else|end|break|pass|continue|endif|fi|done);?$")

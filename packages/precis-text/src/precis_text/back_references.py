@@ -14,31 +14,10 @@ from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("back_references.toml").read_text("utf-8"))
 _WORDS = frozenset(_TABLE["words"].split())
-_DOCUMENT = re.compile(
-    r"here we\b|(?:(?:in|within|throughout|with|by) )?this (?:\w+ ){0,2}"
-    r"(?:article|blog|chapter|course|document|documentation|draft|episode|example|guide|guidance|lesson|letter|manual|memo"
-    r"|newsletter|note|notice|page|paper|post|proposal|recipe|release|report|review|sample|section|series|spec"
-    r"|specification|study|survey|thesis|topic|tutorial|update|video|walkthrough|work)s?\b"
-)
-"""A sentence that starts with it points to its own document: "Here we show", "In this paper", "This page describes"."""
-_EXPLETIVE = re.compile(
-    r"it (?:is|was|has been|will be|may be) (?:also |not |now |well |widely )?"
-    r"(?:important|possible|necessary|likely|unlikely|clear|unclear|known|essential|crucial|critical|estimated|expected"
-    r"|believed|thought|unknown|with|time)\b"
-)
-"""A sentence that starts with it points to what comes after: "It is important that", "It is with mixed emotions"."""
+_DOCUMENT, _EXPLETIVE = (re.compile("".join(_TABLE[name].splitlines())) for name in ("document", "expletive"))
 _STARTS = tuple(f"{phrase.strip()} " for phrase in _TABLE["phrases"].split("|"))
 _LONGEST = 6  # words that decide how a sentence starts
-_INNER = re.compile(
-    r"\b(?:this|these|those|such(?! as\b| (?:an?|that)\b)|both of (?:these|those|the)|the (?:former|latter|above|same))"
-    r" (?:two |three |four |new |(?:kinds?|types?)\sof\s)?([a-z]{3,})",
-    re.IGNORECASE,
-)
-_SECTION = re.compile(
-    r"\b(?:this|the (?:previous|preceding|next|following|last)) (?:(?:sub)?section|chapter|appendix)\b"
-    r"|\b(?:sections?|chapters?|appendix|figs?\.|figures?|tables?|columns?|panels?|eqs?\.|equations?) (?:\d|[A-Z]\b)",
-    re.IGNORECASE,
-)
+_INNER, _SECTION = (re.compile("".join(_TABLE[name].splitlines()), re.I) for name in ("inner", "section"))
 _FAR = 12  # words before a noun: a later one mostly points to the beginning of its own sentence
 _STEM = 5  # letters that two forms of a noun share
 _OWN = frozenset(_TABLE["own"].split())

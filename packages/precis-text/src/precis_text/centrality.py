@@ -61,14 +61,11 @@ class TermCounts:
         ]
         entries = np.array(flat, dtype=np.int64).reshape(-1, 3)
         return cls(
-            units=len(units),
-            unit=entries[:, 0],
-            term=entries[:, 1],
-            count=entries[:, 2].astype(np.float64),
+            units=len(units), unit=entries[:, 0], term=entries[:, 1], count=entries[:, 2].astype(np.float64),
             frequency=np.bincount(entries[:, 1], minlength=len(ids)).astype(np.float64),
             most=np.array([max(words.values(), default=1) for words in counted], dtype=np.float64),
             sizes=np.array([len(words) for words in units], dtype=np.float64),
-        )
+        )  # fmt: skip
 
     def tf_idf(self) -> Floats:
         """Return each entry's weight: tf relative to the unit's most frequent term, times log(units / (1 + df))."""

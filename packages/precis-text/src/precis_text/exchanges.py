@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
@@ -37,11 +38,26 @@ def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
         asked, answer = _message(units[place - 1]), _message(units[place])
         if not asked or not answer or units[place - 1].speaker == units[place].speaker:
             continue
-        is_question = _asks(asked) and len(asked.split()) <= _LONGEST_QUESTION
-        is_answer = not _asks(answer) and not is_courtesy(units[place]) and _depends(answer)
-        if is_question and is_answer and decides(units[place], units[place - 1]):
+        is_short = len(asked.split()) <= _LONGEST_QUESTION and not is_courtesy(units[place])
+        if is_short and is_answer(asked, answer) and decides(units[place], units[place - 1]):
             found[place] = place - 1
     return found
+
+
+def short_answers(units: Sequence[TextUnit]) -> dict[int, int]:
+    """Return the place of the next speaker's "Yes, on Friday." for each message that ends with a question."""
+    return {
+        place: place + 1
+        for place, (before, unit) in enumerate(pairwise(units))
+        if answers_shortly(unit, before) and not (is_courtesy(unit) or _asks(_message(unit)))
+    }
+
+
+def is_answer(asked: str, answer: str, *, few: int = _FEW) -> bool:
+    """Check whether a text says little without the question before it: it starts with "yes", or has `few` words."""
+    words = unicode_words(answer.lower())
+    depends = 0 < len(words) < few or not _ANSWERS.isdisjoint(words[:1]) or has_back_reference(answer)
+    return _asks(asked) and not _asks(answer) and depends
 
 
 def is_courtesy(unit: TextUnit) -> bool:
@@ -87,11 +103,6 @@ def only_asks(unit: TextUnit) -> bool:
 
 def _asks(message: str) -> bool:
     return message.endswith(_MARKS)
-
-
-def _depends(answer: str) -> bool:
-    words = unicode_words(answer.lower())
-    return len(words) < _FEW or words[0] in _ANSWERS or has_back_reference(answer)
 
 
 def _message(unit: TextUnit) -> str:

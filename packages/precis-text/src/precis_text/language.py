@@ -94,15 +94,10 @@ def _language(code: str, record: Mapping[str, Any]) -> Language:
         numbers |= {f"{one}und{ten}": numbers[ten] + n for ten in tens for n, one in enumerate(ones) if n}
     numbers |= {word: value for value, word in enumerate(record["ordinals"].split(), start=1)}
     return Language(
-        code=code,
-        **sets,
-        plain=tuple(tuple(phrase.split()) for phrase in record["plain"]),
-        limits=tuple(tuple(phrase.split()) for phrase in record["limits"]),
-        numbers={**numbers, **record["count"]},
-        scale=record["scale"],
-        months=tuple(record["months"].split()),
-        stemmer=record["stemmer"],
-    )
+        code=code, **sets, plain=tuple(tuple(phrase.split()) for phrase in record["plain"]),
+        limits=tuple(tuple(phrase.split()) for phrase in record["limits"]), numbers={**numbers, **record["count"]},
+        scale=record["scale"], months=tuple(record["months"].split()), stemmer=record["stemmer"],
+    )  # fmt: skip
 
 
 @cache

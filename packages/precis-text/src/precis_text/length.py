@@ -114,12 +114,9 @@ class Length(Settings):
         """Return the keyword arguments of `make_length` for this length, the caps that it lacks as None."""
         counts = {name: self.cap.count if type(self.cap) is cap else None for name, cap in _CAPS.items()}
         return LengthOptions(
-            words=counts["words"],
-            sentences=counts["sentences"],
-            tokens=counts["tokens"],
-            min_words=self.min_words or None,
-            short=self.short,
-        )
+            words=counts["words"], sentences=counts["sentences"], tokens=counts["tokens"],
+            min_words=self.min_words or None, short=self.short,
+        )  # fmt: skip
 
     def keeps(self, document: str, *, tokens: int) -> bool:
         """Return whether the document is its own summary because it is within the cap."""

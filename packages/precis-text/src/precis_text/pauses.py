@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -35,9 +35,7 @@ _ANEW = re.compile(  # a sentence that begins anew: "I saw—I really saw"
     rf"(?:^|(?<=[.!?…] ))({_WORD}(?: {_WORD}){{0,4}})((?: {_WORD}){{1,5}})(?: [-–—] |—)\1{_ADDED}\2(?![\w'’-])",
     re.I,
 )
-_TWICE = re.compile(
-    rf"(?<![\w'’-])({_WORD}(?: {_WORD}){{1,5}}?)(?:(?:\s?,| [-–])? \1(?![\w'’-]))+", re.IGNORECASE
-)
+_TWICE = re.compile(rf"(?<![\w'’-])({_WORD}(?: {_WORD}){{1,5}}?)(?:(?:\s?,| [-–])? \1(?![\w'’-]))+", re.I)
 _SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
 _BETWEEN_TWO = re.compile("[-–—,]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a mark, or its beginning
 _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a word that was broken off
@@ -48,6 +46,7 @@ _NEAR = 40  # characters before a phrase that have a word
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
 _STATES = re.compile(r"later\W*|.*\bis\b.*", re.IGNORECASE)  # courtesies that state something: "All is well."
+_JOINING, _ONWARD = ("and", "und", "et", "y"), ("on", "by", "in", "auf")
 _UNITS = ("hm", "em")  # pauses that are no pauses behind a number
 _ANSWERS = frozenset(EXCHANGES["answers"].split())
 
@@ -127,7 +126,7 @@ class Pauses:
         if not found or len(rest) < _STATEMENT:
             return ""
         last, opening = found["last"].lower(), found.group().rstrip()
-        is_comma = opening.endswith(",")
+        is_comma = opening.endswith((",", " is", " titled"))
         is_subject = rest[0].strip(_MARKS) in _table("subjects", self.language)
         is_purpose = last == "so" and not _table("purposes", self.language).isdisjoint(rest[1:4])
         adjectives = _table("opening_adjectives", self.language)
@@ -192,11 +191,23 @@ class Pauses:
     def _said_twice(self, found: re.Match[str]) -> str:
         """Return a phrase once, unless it may be two clauses: "What it is it is", "I saw the man, the man saw me"."""
         words, said = found[1].lower().split(), found.group()
+        repeated = _table("repeated", self.language)
         before = found.string[max(0, found.start() - _NEAR) : found.start()].split()[-1:]
-        repeats = words[0] in _table("repeated", self.language) and not re.search("[-–,]", said)
+        following = found.string[found.end() : found.end() + _NEAR]
+        repeats = words[0] in repeated and not re.search("[-–,]", said)
         goes_on = repeats and words[-1] in _table("doubled", self.language)
-        is_phrase = len({*words}) > 1 if len(words) > _PAIR else repeats
-        return found[1] if goes_on or (is_phrase and self._begins("".join(before))) else said
+        is_phrase = goes_on or (
+            (len({*words}) > 1 if len(words) > _PAIR else repeats) and self._begins("".join(before))
+        )
+        return found[1] if is_phrase and not _is_idiom(words, following, repeated) else said
+
+
+def _is_idiom(words: Sequence[str], following: str, stammered: Collection[str]) -> bool:
+    """Check whether speakers repeat a phrase on purpose: "on and on and on", "and again and again"."""
+    if words[0] in _JOINING:
+        return words[-1] in _ONWARD or (len(words) == _PAIR and words[-1] not in stammered)
+    again = unicode_words(following.lower())[: len(words) - 1]
+    return words[-1] in _JOINING and (words[-2] in _ONWARD or again == words[:-1])
 
 
 def _without_laugh(found: re.Match[str]) -> str:

@@ -117,12 +117,9 @@ def _document(units: Sequence[TextUnit], sizes: Floats) -> Table:
     """Return what is the same for all units."""
     headings = sum(unit.heading for unit in units)
     values = {
-        "log_units": np.log1p(len(units)),
-        "log_words": np.log1p(sizes.sum()),
-        "log_headings": np.log1p(headings),
-        "dialogue": sum(bool(unit.speaker) for unit in units) / len(units),
-        "mean_words": sizes.mean(),
-    }
+        "log_units": np.log1p(len(units)), "log_words": np.log1p(sizes.sum()), "log_headings": np.log1p(headings),
+        "dialogue": sum(bool(unit.speaker) for unit in units) / len(units), "mean_words": sizes.mean(),
+    }  # fmt: skip
     return {name: np.full(len(units), float(value)) for name, value in values.items()}
 
 

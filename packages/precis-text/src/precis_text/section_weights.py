@@ -19,6 +19,7 @@ _FACTORS = {
     for heading in group["headings"].split("|")
 }
 _METHODS = float(_TABLE["methods"]["factor"])
+_INGREDIENTS = frozenset(_TABLE["ingredients"]["headings"].split("|"))
 _HEADING = re.compile(r"(?:(\d{1,2}|[ivx]{1,4})(?:\.\d+)*[.)]?\s+)?(.*?)[\s.:]*")
 
 
@@ -26,11 +27,13 @@ def section_weights(units: Sequence[TextUnit]) -> list[float]:
     """Return the factor on the score of each unit of a document, by the section that it is in."""
     headings = [_HEADING.fullmatch(unit.text.lower()) if unit.heading else None for unit in units]
     listed = [place for place, found in enumerate(headings) if found and found[2] in _FACTORS]
+    is_recipe = any(found and found[2] in _INGREDIENTS for found in headings)
+    factors = {name: 1.0 if is_recipe and factor == _METHODS else factor for name, factor in _FACTORS.items()}
     weights, weight, number = [], 1.0, None
     for place, found in enumerate(headings):
         if found is not None:
             is_part = weight == _METHODS and place < listed[-1] and found[1] in (None, number)
             if found[2] in _FACTORS or not is_part:
-                weight, number = _FACTORS.get(found[2], 1.0), found[1]
+                weight, number = factors.get(found[2], 1.0), found[1]
         weights.append(weight)
     return weights

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, goes_on, halves, is_part
-from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers
+from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.standalone import Readability
@@ -79,7 +79,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
     that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
     the next one. A unit is worth the more, the more readers understand it after the chosen units before it
-    (`standalone`). A decision that answers is chosen together with its question (`exchanges`). A unit is skipped if
+    (`standalone`). A decision that answers is chosen together with its question, and a short answer with the turn that
+    ends with the question, if it fits (`exchanges`). A unit is skipped if
     many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
     least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
     the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
@@ -122,6 +123,10 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         waiting.put_back(passed)
         is_spoken = any(unit.speaker for unit in read.units)
         _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
+    for place, answer in short_answers(read.units).items():
+        fits = length.cap is None or extract.spent + costs[answer] <= limit
+        if fits and place in extract.chosen and answer not in extract.chosen:
+            extract.add([answer])
     chosen = extract.chosen or [waiting.best]
     return sorted({*chosen, *(questions[place] for place in extract.chosen if place in questions)})
 

@@ -34,7 +34,7 @@ from importlib.resources import files
 from precis_text.inline_items import item_starts
 from precis_text.quoted_spans import QuotedSpans
 
-RULES = "precis-rules-3"
+RULES = "precis-rules-4"
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("sentence_words.toml").read_text("utf-8"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLE.items()}

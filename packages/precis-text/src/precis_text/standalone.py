@@ -115,19 +115,11 @@ class Readability:
         heads_given = sum(head not in shown and self._first.get(head, place) < place for head in heads)
         count = max(len(own), 1)
         return [
-            last == place - 1,
-            last is None,
-            -1.0 if last is None else math.log1p(place - last),
-            last is not None and self._speakers[last] == self._speakers[place],
-            given / count,
-            len(lacks & lately) / count,
-            len(own & shown) / count,
-            len(heads),
-            heads_given,
-            len(heads) - heads_given - heads_shown,
-            heads_shown,
-            place / len(self._stems),
-        ]
+            last == place - 1, last is None, -1.0 if last is None else math.log1p(place - last),
+            last is not None and self._speakers[last] == self._speakers[place], given / count,
+            len(lacks & lately) / count, len(own & shown) / count, len(heads), heads_given,
+            len(heads) - heads_given - heads_shown, heads_shown, place / len(self._stems),
+        ]  # fmt: skip
 
 
 @cache
@@ -168,20 +160,14 @@ def standalone_features(units: Sequence[TextUnit], told: Sequence[Told], pattern
         own, before = told[place].stems, units[place - 1] if place else None
         text_before, earlier = (told[place - 1].text, told[place - 1].stems) if place else ("", ())
         kinds = max(len(set(own)), 1)
-        rows.append(
-            [
-                *_of_words(told[place].text, told[place].words, told[place].lower),
-                bool(unit.speaker),
-                before is not None and before.speaker != unit.speaker,
-                bool(unit.speaker) and (before is None or before.speaker != unit.speaker),
-                before is not None and before.heading,
-                before is None,
-                len(known.intersection(own)) / kinds,
-                sum(stem not in seen for stem in own) / max(len(own), 1),
-                len(set(earlier).intersection(own)) / kinds,
-                patterns.score(told[place].text, text_before, is_spoken=bool(unit.speaker)),
-            ]
-        )
+        rows.append([
+            *_of_words(told[place].text, told[place].words, told[place].lower), bool(unit.speaker),
+            before is not None and before.speaker != unit.speaker,
+            bool(unit.speaker) and (before is None or before.speaker != unit.speaker),
+            before is not None and before.heading, before is None, len(known.intersection(own)) / kinds,
+            sum(stem not in seen for stem in own) / max(len(own), 1), len(set(earlier).intersection(own)) / kinds,
+            patterns.score(told[place].text, text_before, is_spoken=bool(unit.speaker)),
+        ])  # fmt: skip
         seen.update(own)
     return np.array(rows, dtype=np.float64)
 
@@ -200,19 +186,12 @@ def _of_words(text: str, words: Sequence[str], lower: Sequence[str]) -> list[flo
     pointing = next((place for place, group in enumerate(groups) if group in _POINTING), count)
     long = [word for word in words if len(word) > 3]
     return [
-        *(shares[name] / count for name in _SHARES),
-        count,
-        pointing / count if pointing < count else _NOWHERE,
+        *(shares[name] / count for name in _SHARES), count, pointing / count if pointing < count else _NOWHERE,
         sum(not group and len(word) > 2 for word, group in zip(lower[:pointing], groups, strict=False)),
-        sum(word[0].isupper() for word in words[1:pointing]),
-        _ENDED.search(text) is not None,
-        text[:1] in "-*•–>#",
-        len(_MARKS.findall(text)) / count,
-        len(_DASHES.findall(text)) / count,
+        sum(word[0].isupper() for word in words[1:pointing]), _ENDED.search(text) is not None, text[:1] in "-*•–>#",
+        len(_MARKS.findall(text)) / count, len(_DASHES.findall(text)) / count,
         sum(word[0].isupper() for word in long) / max(len(long), 1),
-        sum(word[0].isupper() for word in words[1:]) / count,
-        text.count(",") / count,
-        any(mark in text for mark in '"“”'),
-        text[:1].islower(),
+        sum(word[0].isupper() for word in words[1:]) / count, text.count(",") / count,
+        any(mark in text for mark in '"“”'), text[:1].islower(),
         shares["auxiliaries"] > 0 or any(word.endswith(_VERBAL) for word in lower[1:]),
-    ]
+    ]  # fmt: skip

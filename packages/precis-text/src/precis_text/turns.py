@@ -95,7 +95,9 @@ def _forms() -> list[_Form]:
 
 
 _FORMS = _forms()
-_STAMP = re.compile(r"\d[:.h]\d\d|speaker|^<[^\s>][^\n>]{0,40}> |spk_\d", re.MULTILINE | re.IGNORECASE)
+_STAMP = re.compile(
+    r"\d[:.h]\d\d|speaker|comment(?:ed)? |replied |^<[^\s>][^\n>]{0,40}> |spk_\d", re.M | re.I
+)
 
 
 def turns_of(document: str) -> list[Turn]:
@@ -185,7 +187,11 @@ def speaker_of(line: str) -> str:
         return ""
     name = found.group().strip().removesuffix(":")
     words = name.lower().split()
-    is_label = words[0].rstrip(".") in _LABELS or len(words) > _MOST_WORDS or name[0] in _ITEM_MARKS
+    is_label = (
+        (words[0].rstrip(".") in _LABELS and name != "A")
+        or len(words) > _MOST_WORDS
+        or name[0] in _ITEM_MARKS
+    )
     return "" if is_label else name
 
 

@@ -27,10 +27,8 @@ _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words 
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
 _HOLE = 0.1  # factor on the score of a unit that lost a formula
-_STANDALONE = (
-    2,
-    4,
-)  # powers of the share of readers who understand a unit: in a short summary of prose, in others
+# Powers of the share of readers who understand a unit: in a short summary of prose, in others
+_STANDALONE = (2, 4)
 _LONGER = 50  # words of a longer one
 _POINTS = 0.5  # factor on the score of a unit that speaks of "these samples" of another one
 

@@ -18,7 +18,7 @@ are not statements: table rows, captions, lines of a menu (`precis_text.asides`)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -42,15 +42,18 @@ BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
 _TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
 # "3." may be a date: "3. Oktober"
 _MARK = re.compile(rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)")
-_NUMBERED = re.compile(  # "1. FC Köln" and "2. Bundesliga" are names
-    r"(\d{1,2})\.(?: |(?=[^\W\d_a-z]))(?!(?:F?FC|FSV|FCK|CfR|SC|SV|VfL|\w*[Ll]iga)\b)(?=\S+(?: \S+){4})"
-)
+_CLUB = r"(?:[A-Z]?FC|FSV|FCK|CfR|B?SC|[MT]?SV|Vf[BLR]|T[CV]|TuS|SG|(?:\w+[ -])?[Cc]lub|\w*[Ll]iga)\b"
+_NUMBERED = re.compile(rf"(\d{{1,2}})\.(?: |(?=[^\W\d_a-z]))(?!{_CLUB})(?=\S+(?: \S+){{4}})")
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
     r"(?!(?:Mio|Milli\w+|Mrd|(?:B|Tr)illion\w*|Tausend|Thousand|Pro[zc]ent|Percent|Euros?|Dollars?|Tonnen|Liter)\b)"
 )
 _INDENT = 9  # one more than the most spaces before a section's number
 _TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
+# The first line of a block below which text follows: "2. Fees"
+_OPENS = re.compile(
+    r"(?:\A|\n[ \t]*\n)(\d{1,2})\.? [^\W\d_a-z][^\n]{2,80}(?<![.!?:;,])\n(?!\s*(?:\d{1,2}\.? |\n|\Z))"
+)
 _PART = re.compile(rf"(?:{AGENDA}|Section|Chapter|Kapitel|Article|Artikel) \d{{1,2}}\b")
 _COMPANY = re.compile(  # a short title may end so; its small letters are those of such words
     r"(?:(?![a-zäöüß])\S+ |(?:of|the|and|for|at|by|an?|de[rsnm]?|die|das|und|für|i[mn]|am|vo[nm]|zu[mr]|et|la) ){0,15}"
@@ -211,8 +214,9 @@ def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
 def _units_of_lines(document: str) -> list[TextUnit]:
     """Split a text without stamps."""
     speakers = dialogue_speakers(document.split("\n"))
-    asides = Asides()
-    found: list[TextUnit] = []
+    asides, found = Asides(), list[TextUnit]()
+    numbers = [int(number) for number in _OPENS.findall(document)]
+    parts = {number for number in numbers if {number - 1, number + 1}.intersection(numbers)}
     for block in _BLOCK.finditer(document):
         units = [
             unit for start, text in _runs(block, speakers) for unit in _cut(text, start, speakers, asides)
@@ -220,7 +224,7 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         is_title = not found and len(units) == 1 and _COMPANY.fullmatch(units[0].text) is not None
         is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
         asides.after(block.group(), is_heading=is_heading)
-        titles = range(len(units)) if is_heading else _titles(units, document)
+        titles = range(len(units)) if is_heading else _titles(units, document, parts)
         found += [replace(unit, heading=place in titles) for place, unit in enumerate(units)]
     return [replace(unit, heading=False) for unit in found] if _is_speech(found) else found
 
@@ -242,10 +246,11 @@ def _is_heading(units: list[TextUnit]) -> bool:
     )
 
 
-def _titles(units: Sequence[TextUnit], document: str) -> list[int]:
+def _titles(units: Sequence[TextUnit], document: str, parts: Collection[int]) -> list[int]:
     """Return the places of lines in a block that are headings: after a sentence, and before a long one.
 
-    "TOP 2: Accounts" is one before any sentence, and "2. Fees" before "2.1 The Client pays".
+    "TOP 2: Accounts" is one before any sentence, and "2. Fees" before "2.1 The Client pays", or if it opens the block,
+    as "1. Term" does another one.
     """
     return [
         place
@@ -254,6 +259,7 @@ def _titles(units: Sequence[TextUnit], document: str) -> list[int]:
         if before is None or (_CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
         if _CLOSED.search(after.text)
         if _begins_part(unit.text, after.text)
+        or (before is None and (top := _TOP.match(unit.text)) and int(top[1]) in parts)
         or (
             not (unit.aside or _ITEM.match(unit.text))
             and len(after.text.split()) >= max(_LONG, 2 * len(unit.text.split()))

@@ -7,33 +7,13 @@ East Asia         the one whose commonest signs are frequent: the sets share the
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 _ENOUGH = 0.97  # of the letters beyond ASCII that one alphabet must have
 _WESTERN = ("Western European", "cp1252")
-_ALPHABETS = (
-    *((*_WESTERN, letters) for letters in (
-        "äöüß", "àâæçéèêëîïôùûüœÿ", "áéíñóúü", "áâãàçéêíóôõú", "àèéìíòóùúïüç", "æøåéòóôäö", "áéíóúýþæöð",
-    )),
-    *(("Central European", "cp1250", letters) for letters in (
-        "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíĺľňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîşţ",
-    )),
-    ("Turkish", "cp1254", "çğıöşüâîû\u0307"),
-)  # fmt: skip
-"""Name, codec and letters beyond ASCII. Western alphabets are tried one by one: together they explain any bytes."""
-_SCRIPTS = (
-    ("Cyrillic", "cp1251", "оеаинтсрвл"), ("Greek", "cp1253", "αοιετσνηυρ"), ("Hebrew", "cp1255", "יוהלאשרבתמ"),
-    ("Arabic", "cp1256", "اليمنورتهب"), ("Thai", "cp874", "านรอกเงมยล"), ("Cyrillic", "koi8-r", "оеаинтсрвл"),
-    ("Cyrillic", "cp866", "оеаинтсрвл"),
-)  # fmt: skip
-_KANA = "のにはをたがでてとしれさいるかもなりらきまこすっくうよあけだ"
-_EAST = (
-    ("simplified Chinese", "gb18030",
-     "的一是不了在人有我他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可里后小么心多天而能好都然没日于起还发成事只作当想看文无开手用主行方又如前所本见经头面公同三已老从动两长"),
-    ("traditional Chinese", "big5",
-     "的一是不了在人有我他這中大來上個國到說們為子和你地出道也時年得就那要下以生會自著去之過家學對可里後小麼心多天而能好都然沒日於起還發成事只作當想看文無開手用主行方又如前所本見經頭面公同三已老從動兩長"),
-    ("Japanese", "cp932", _KANA), ("Japanese", "euc_jp", _KANA),
-    ("Korean", "cp949",
-     "이다는의에을를은가고하지로한사기도어나리아시대그서해자라인스일있수보전으제만정것조게니안거장마오우구부들원선상여주들습까면요위것없년했세"),
-)  # fmt: skip
+_TABLE = tomllib.loads((Path(__file__).parent / "alphabets.toml").read_text(encoding="utf-8"))
+_ALPHABETS, _SCRIPTS, _EAST = (_TABLE[name] for name in ("alphabets", "scripts", "east"))
 _FREQUENT, _FEWEST = 0.18, 4  # least share of such signs among those beyond ASCII, and their least number
 _COMMON = 0.4  # of the letters beyond ASCII that these ten must be
 _SIGNS = "’‘“”„«»–—…¿¡°€·©®™\u00a0•§،؛؟´"

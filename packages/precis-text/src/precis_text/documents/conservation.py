@@ -37,13 +37,11 @@ LOW = 0.95
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_]+")
 _RAISED = re.compile("[⁰¹²³⁴-⁹⁺⁻⁼⁽⁾ⁿ]+")
 _MEETING = re.compile(r"(?<=[a-z])(?=[A-Z\d])|(?<=\d)(?=[A-Za-z])")  # words that elements set side by side
-_INLINE = frozenset(
-    [
-        "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
-        "ins", "kbd", "mark", "nobr", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
-        "time", "tt", "u", "var", "wbr",
-    ]
-)  # fmt: skip
+_INLINE = frozenset([
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font", "i",
+    "ins", "kbd", "mark", "nobr", "q", "rb", "ruby", "s", "samp", "small", "span", "strike", "strong", "sub",
+    "time", "tt", "u", "var", "wbr",
+])  # fmt: skip
 _SCRIPTS = frozenset(("script", "style", "sup", "msup", "head", "rt", "rp", "annotation"))
 _OFFICE = re.compile(rb"<(?:\w+:)?(\w+)(?:\s[^<>]*)?/?>([^<]*)")
 _OFFICE_PARTS = re.compile(

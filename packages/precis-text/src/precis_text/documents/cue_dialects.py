@@ -22,9 +22,7 @@ _STYLE = re.compile(r"\{[^{}]*\}")
 _RATE = 23.976  # frames in a second where the file does not say
 _LRC_LINE = re.compile(r"^[ \t]*((?:\[\d{1,3}:\d{2}(?:[.:]\d{1,3})?\])+)(.*)$", re.MULTILINE)
 _LRC_TIME = re.compile(r"\[(\d{1,3}):(\d{2})(?:[.:](\d{1,3}))?\]")
-_LRC_LABEL = re.compile(
-    r"^[ \t]*\[(?:ti|ar|al|au|by|re|ve|la|length|offset|tool|#)[^\]\n]*\][ \t]*$", re.MULTILINE
-)
+_LRC_LABEL = re.compile(r"^[ \t]*\[(?:ti|ar|al|au|by|re|ve|la|length|offset|tool|#)[^\]\n]*\][ \t]*$", re.M)
 _SYNC = re.compile(r"<sync\s[^>]*start\s*=\s*[\"']?(\d+)[^>]*>", re.IGNORECASE)
 _REMARK = re.compile(r"<!--.*?-->", re.DOTALL)
 _BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
@@ -82,7 +80,5 @@ def _of_sami(text: str) -> Iterator[Timed]:
         ends = int(following[1]) if following else int(found[1])
         shown = _BREAK.sub("\n", " ".join(text[found.end() : stop].split()))
         yield (
-            int(found[1]) / 1000,
-            ends / 1000,
-            unescape(_TAG.sub("", shown)).replace("\xa0", " ").split("\n"),
-        )
+            int(found[1]) / 1000, ends / 1000, unescape(_TAG.sub("", shown)).replace("\xa0", " ").split("\n"),
+        )  # fmt: skip

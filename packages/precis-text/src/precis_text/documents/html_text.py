@@ -27,14 +27,12 @@ Leave = Callable[[Any], str | None]
 CUT = "\ue000"
 """A line of a mail behind which all is quoted."""
 
-_BLOCKS = frozenset(
-    [
-        "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir",
-        "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4",
-        "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "noframes", "ol", "option",
-        "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "title", "tr", "ul",
-    ]
-)  # fmt: skip
+_BLOCKS = frozenset([
+    "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir",
+    "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frameset", "h1", "h2", "h3", "h4",
+    "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "noframes", "ol", "option",
+    "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "title", "tr", "ul",
+])  # fmt: skip
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "summary"))
 _OLD_MAIL = re.compile(
     "divRplyFwdMsg|appendonsend|OutlookMessageHeader|mail-editor-reference-message|yahoo_quoted"

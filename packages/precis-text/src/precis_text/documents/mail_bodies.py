@@ -20,9 +20,7 @@ _PACKED = re.compile(
     r"^=ybegin [^\n]*name=(?P<yenc>[^\n]{1,200})\n.*?^=yend[^\n]*$",
     re.MULTILINE | re.DOTALL,
 )
-_ENCRYPTED = re.compile(
-    r"^-----BEGIN PGP MESSAGE-----$.*?(?:^-----END PGP MESSAGE-----$|\Z)", re.MULTILINE | re.DOTALL
-)
+_ENCRYPTED = re.compile(r"^-----BEGIN PGP MESSAGE-----$.*?(?:^-----END PGP MESSAGE-----$|\Z)", re.M | re.S)
 _FOLDED = re.compile(r"\r?\n[ \t]")
 _ENTRY = re.compile(r"^(SUMMARY|LOCATION|DESCRIPTION|COMMENT)(?:;[^:\n]*)?:(.*)$", re.MULTILINE)
 _ESCAPED = re.compile(r"\\([nN,;\\])")

@@ -52,16 +52,14 @@ _AS_MARK, _AS_NUMBER = str.maketrans("0123456789", _DIGITS), str.maketrans(_DIGI
 _MARK, _OURS = re.compile(f"[{_DIGITS}]+"), re.compile(f"[{_DIGITS}{_ADDED}{_REMOVED}]")
 _WORD, _NEAR = re.compile(r"\w+"), 9
 _VOID = frozenset(("br", "hr", "img", "wbr", "source", "input"))
-_TAGS = _VOID | frozenset(
-    [
-        "a", "abbr", "article", "aside", "audio", "b", "big", "blockquote", "body", "caption", "center", "cite", "code",
-        "col", "colgroup", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "font",
-        "footer", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hr", "html", "i", "iframe", "ins", "kbd",
-        "label", "li", "main", "mark", "nav", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp",
-        "script", "section", "small", "span", "strike", "strong", "style", "sub", "summary", "sup", "svg", "table",
-        "tbody", "td", "tfoot", "th", "thead", "tr", "tt", "u", "ul", "var", "video",
-    ]
-)  # fmt: skip
+_TAGS = _VOID | frozenset([
+    "a", "abbr", "article", "aside", "audio", "b", "big", "blockquote", "body", "caption", "center", "cite", "code",
+    "col", "colgroup", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "font",
+    "footer", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hr", "html", "i", "iframe", "ins", "kbd",
+    "label", "li", "main", "mark", "nav", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp",
+    "script", "section", "small", "span", "strike", "strong", "style", "sub", "summary", "sup", "svg", "table",
+    "tbody", "td", "tfoot", "th", "thead", "tr", "tt", "u", "ul", "var", "video",
+])  # fmt: skip
 
 
 def read(content: bytes) -> Passages:

@@ -10,18 +10,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from precis_text.asides import CONTENTS
 from precis_text.documents.pdf_lines import Line
 
 _DOTTED = re.compile(r"(?:\s?[._·…]){4,}\s*(?:\d+|[ivxl]+)$")
 _ENTRY = re.compile(r"(?P<title>.*[^\W\d_].*?)(?:[\s|]+)(?P<page>\d{1,4}|[ivxl]{1,6})$", re.DOTALL)
-_NAME = re.compile(
-    r"(?:table of )?contents|(?:list of )?(?:figures|tables)|inhalt(?:sverzeichnis|sübersicht)?|verzeichnis"
-    r"|sommaire|table des matières|índice(?: general)?|contenido|indice|sommario|sumário|inhoud(?:sopgave)?"
-    r"|innehåll(?:sförteckning)?|indhold(?:sfortegnelse)?|innhold|sisällys(?:luettelo)?|spis treści|obsah"
-    r"|içindekiler|содержание|оглавление|зміст|περιεχόμενα|المحتويات|الفهرس|תוכן(?: העניינים)?"
-    r"|目\s*[录錄次]|차례|목차",
-    re.IGNORECASE,
-)
+_HEADINGS = CONTENTS | {"figures", "tables"}
 _FEWEST = 3  # entries without dots
 _WRAPPED = 1  # lines of an entry before the one with its number
 
@@ -45,7 +39,9 @@ def _runs(lines: Sequence[Line]) -> Iterator[tuple[int, int, bool]]:
         if end is None:
             number += 1
             continue
-        named = any(_NAME.fullmatch(line.text.strip(" :.")) for line in lines[max(0, number - 2) : number])
+        named = any(
+            line.text.lower().strip(" :.") in _HEADINGS for line in lines[max(0, number - 2) : number]
+        )
         yield number, end, named
         number = end
 

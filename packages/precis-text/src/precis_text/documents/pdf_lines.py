@@ -33,6 +33,8 @@ _PROBES = 20  # pairs of letters that show how wide they stand apart
 _SAME_GAP, _LEAST_GAP = 1.35, 0.05  # times the usual gap, and of the letter size
 _FEWEST_SPACED = 4  # spaces in a line of letters that stand apart
 WIDE_GAP = 2.0  # times the letter size: such a space stands between cells, not words
+# A narrower one may do so, which is as many times as wide as another one of its line
+_NARROW_GAP, _WIDER = 0.58, 1.6
 _MOST_IN_A_WORD, _FEWEST_SMALL, _FEWEST_OF_WORDS = 12, 0.6, 0.9  # of text in words
 
 
@@ -51,6 +53,7 @@ class Line:
         first_word: width of its first word, in points.
         parted: the hyphen that splits a word at its end; "" if there is none.
         cells: its parts, if wide spaces divide it.
+        parts: the same, if spaces divide it that are wider than those of words, so that they may be cells.
         is_row: whether it is a row of a table or of a form, which no other line continues.
     """
 
@@ -65,6 +68,7 @@ class Line:
     first_word: float = 0.0
     parted: str = ""
     cells: tuple[Line, ...] = ()
+    parts: tuple[Line, ...] = ()
     is_row: bool = False
 
 
@@ -168,21 +172,18 @@ class _Letters:
         shapes = [self._shape(number) for number in (letters[0], letters[len(letters) // 2], letters[-1])]
         size, direction = median(size for size, _ in shapes) or 1.0, shapes[0][1]
         letters = self._without_false_spaces(letters, direction, size)
-        cells = self._cells(letters, direction, WIDE_GAP * size)
-        if len(cells) == 1:
-            return self._part(letters, parted, page, size=size, direction=direction)
-        parts = [
-            self._part(cell, parted if cell is cells[-1] else "", page, size=size, direction=direction)
-            for cell in cells
-        ]
-        return replace(
-            parts[0],
-            text=" ".join(part.text for part in parts),
-            right=parts[-1].right,
-            is_bold=all(part.is_bold for part in parts),
-            parted=parts[-1].parted,
-            cells=tuple(parts),
+        whole = self._part(letters, parted, page, size=size, direction=direction)
+        divided = [self._cells(letters, direction, gap, size=size) for gap in (_NARROW_GAP, WIDE_GAP)]
+        if len(divided[0]) == 1:
+            return whole
+        parts, cells = (
+            tuple(
+                self._part(cell, parted if cell is pieces[-1] else "", page, size=size, direction=direction)
+                for cell in pieces
+            )
+            for pieces in divided
         )
+        return with_cells(whole, cells, parts) if cells[1:] else replace(whole, parts=parts)
 
     def _without_false_spaces(self, letters: list[int], direction: int, size: float) -> list[int]:
         """Leave out spaces that PDFium assumes between letters that are as close as others of the line."""
@@ -223,20 +224,24 @@ class _Letters:
             first_word=end - left, parted=parted,
         )  # fmt: skip
 
-    def _cells(self, letters: list[int], direction: int, gap: float) -> list[list[int]]:
+    def _cells(self, letters: list[int], direction: int, gap: float, *, size: float) -> list[list[int]]:
         """Divide the letters of a line at its wide spaces."""
+        shown = [number for number in letters if not chr(self.signs[number]).isspace()]
+        gaps = {
+            after: self._gap(before, after, direction)
+            for before, after in pairwise(shown)
+            if before != after - 1
+        }
+        least = gap * size
+        if len(gaps) > 1:
+            least = max(least, min(_WIDER * min(gaps.values()), WIDE_GAP * size))
         cells: list[list[int]] = [[]]
-        before: int | None = None
         for number in letters:
-            if chr(self.signs[number]).isspace():
-                cells[-1].append(number)
-                continue
-            if before is not None and before != number - 1 and self._gap(before, number, direction) >= gap:
+            if gaps.get(number, -math.inf) >= least:
                 while chr(self.signs[cells[-1][-1]]).isspace():
                     cells[-1].pop()
                 cells.append([])
             cells[-1].append(number)
-            before = number
         return cells
 
     def _extent(self, word: list[int], direction: int, *, mirrored: bool) -> tuple[float, float]:
@@ -272,6 +277,15 @@ class _Letters:
         name, flags = ctypes.create_string_buffer(_MOST_NAME), ctypes.c_int()
         self._pdfium.FPDFText_GetFontInfo(self._raw, number, name, _MOST_NAME, flags)
         return _BOLD.search(name.value) is not None
+
+
+def with_cells(line: Line, cells: tuple[Line, ...], parts: tuple[Line, ...] = ()) -> Line:
+    """Return a line that consists of these cells."""
+    return replace(
+        line, text=" ".join(cell.text for cell in cells), left=cells[0].left, right=cells[-1].right,
+        first_word=cells[0].first_word, is_bold=all(cell.is_bold for cell in cells), parted=cells[-1].parted,
+        cells=cells, parts=parts,
+    )  # fmt: skip
 
 
 def is_right_to_left(text: str) -> bool:

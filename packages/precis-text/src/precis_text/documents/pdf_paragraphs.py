@@ -19,6 +19,7 @@ from itertools import pairwise
 from statistics import median
 
 from precis_text.documents.pdf_lines import Line
+from precis_text.documents.plain_text import DividedWords
 
 _SAME_SIZE = 1.12  # sizes with a smaller ratio count as equal
 _APART, _FAR = 1.15, 1.7  # times the usual line distance, at least: between paragraphs, and between blocks
@@ -33,6 +34,7 @@ _BULLET = re.compile(r"[•◦▪‣●○■□–—*-]\s|[•◦▪‣●○�
 _ITEM = re.compile(r"(?:\(?\d{1,3}[.)]|\(?[A-Za-z][.)]|\[\d{1,3}\])\s")
 _SURE_BULLETS = "•◦▪‣●○■□"
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LAST = re.compile(rf"{_WORD.pattern}$")
 _WIDE = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uff60]")  # scripts without spaces
 
 
@@ -221,6 +223,7 @@ def _is_heading(paragraph: Paragraph, body: tuple[float, bool]) -> bool:
     )
     return (
         stands_out
+        and not lines[0].is_row
         and len(lines) <= _HEADING_LINES
         and len(text) <= _HEADING_LENGTH
         and sum(sign.isalpha() for sign in text) >= 2
@@ -255,7 +258,9 @@ class Joiner:
     """A joiner of lines. The other words of the document decide whether a word keeps the hyphen at a line's end."""
 
     def __init__(self, lines: Iterable[Line]) -> None:
-        self._words = Counter(word for line in lines for word in _WORD.findall(line.text.lower()))
+        lines = [*lines]
+        pieces = (_pieces(line, following) for line, following in pairwise(lines) if line.parted == "-")
+        self._words = DividedWords("\n".join(line.text for line in lines), [*filter(None, pieces)])
 
     def text(self, lines: Sequence[Line]) -> str:
         """Join lines into one."""
@@ -274,11 +279,13 @@ class Joiner:
     def _hyphen(self, line: Line, following: Line) -> str:
         if line.parted == "\u00ad":
             return ""
-        if not following.text[:1].islower():
-            return "-"
-        first = re.search(r"[^\W\d_]+(?:-[^\W\d_]+)*$", line.text.lower())
-        second = _WORD.match(following.text.lower())
-        if first is None or second is None or "-" in first.group():
-            return "-"
-        whole, parted = (first.group() + hyphen + second.group() for hyphen in ("", "-"))
-        return "-" if self._words[parted] > self._words[whole] else ""
+        pieces = _pieces(line, following)
+        return self._words.hyphen(*pieces) if pieces else "-"
+
+
+def _pieces(line: Line, following: Line) -> tuple[str, str] | None:
+    """Return the pieces of a word that a line's end divides; None where the hyphen is part of the text."""
+    first, second = _LAST.search(line.text.lower()), _WORD.match(following.text)
+    if first is None or second is None or "-" in first.group() or second.group()[0].isupper():
+        return None
+    return first.group(), second.group().lower()

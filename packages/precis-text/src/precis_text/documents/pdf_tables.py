@@ -11,12 +11,12 @@ columns follow one another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from statistics import median
 
-from precis_text.documents.pdf_lines import WIDE_GAP, Line, is_right_to_left
+from precis_text.documents.pdf_lines import WIDE_GAP, Line, is_right_to_left, with_cells
 
 _BETWEEN = " | "  # the cells of a row
 _FEWEST_ROWS = 2
@@ -24,13 +24,14 @@ _LONG = 4  # words: lines of columns have at least so many, cells fewer
 _SHORT = 6  # words: the most in a cell that is a line of its own
 _SAME_ROW = 0.2  # of the letter size: how far baselines of a row are apart
 _FEWEST_OF_COLUMNS = 4  # rows
+_SAME_PLACE = 0.3  # of the letter size: how far the edges of cells below each other are apart
 _ALIGNED = 2.0  # times the letter size: how far the left edges of a column are apart
 
 
 def in_reading_order(lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a page with each table in rows and each column in one piece."""
     found: list[Line] = []
-    for has_cells, run in groupby(_side_by_side(lines), key=lambda line: bool(line.cells)):
+    for has_cells, run in groupby(_aligned(_side_by_side(lines)), key=lambda line: bool(line.cells)):
         group = [*run]
         if not has_cells:
             found += _grids(group)
@@ -41,6 +42,30 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
         else:
             found += group
     return found
+
+
+def _aligned(lines: Iterable[Line]) -> list[Line]:
+    """Return the lines; one next to a row of a table is divided where its parts are below the cells of that."""
+    found = [*lines]
+    for step in (1, -1):
+        for row, place in pairwise([*range(len(found))][::step]):
+            if _continues(found[place], found[row]):
+                found[place] = with_cells(found[place], found[place].parts, found[place].parts)
+    return found
+
+
+def _continues(line: Line, row: Line) -> bool:
+    """Check whether the parts of a line are those of a row next to it: their edges, or in a row their places."""
+    if not (line.parts and row.cells and row.size == line.size and all(map(_is_short, line.parts))):
+        return False
+    pairs = zip(line.parts[1:], row.cells[1:], strict=False)
+    is_over = all(part.left < cell.right and cell.left < part.right for part, cell in pairs)
+    is_row = bool(line.cells) and len(line.parts) == len(row.cells) and is_over
+    return is_row or all(any(_is_below(part, cell) for cell in row.cells[1:]) for part in line.parts[1:])
+
+
+def _is_below(part: Line, cell: Line) -> bool:
+    return min(abs(part.left - cell.left), abs(part.right - cell.right)) <= _SAME_PLACE * part.size
 
 
 def _side_by_side(lines: Sequence[Line]) -> Iterator[Line]:

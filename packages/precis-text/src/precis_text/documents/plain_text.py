@@ -10,40 +10,81 @@ from collections import Counter
 from collections.abc import Sequence
 
 from precis_text.documents.passages import Passages, Writer
+from precis_text.language import language_of
 from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_stamps
+from precis_text.word_patterns import WordPatterns
 
 _DIVIDED = re.compile(
     r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*([^\W\d_]+)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
+_JOINING = ("and", "und", "oder")  # behind "pre-" and "Vor-"
+# Most letters of an ending such as "ment", and of words that are seldom part of a compound
+_ENDING, _SHORT = 5, 3
+
+
+class DividedWords:
+    """The other words of a text, which decide whether a word that the end of a line divides has a hyphen."""
+
+    def __init__(self, text: str, pieces: Sequence[tuple[str, str]]) -> None:
+        """Count the words of a text, except the pieces of divided words, which are in small letters."""
+        self._words = Counter(_WORD.findall(text.lower()))
+        self._words.subtract(piece for pair in pieces for piece in pair)
+        self._is_english = language_of(text) == "en"
+        self._common = WordPatterns.learnt().words if self._is_english else frozenset()
+        self._is_divided = any(self._divides(*pair) for pair in pieces)
+
+    def _divides(self, first: str, second: str) -> bool:
+        """Check whether a program divided a word between its syllables."""
+        is_word = self._knows(first + second) or not (self._knows(first) or self._knows(second))
+        return is_word and not self._words[f"{first}-{second}"]
+
+    def hyphen(self, first: str, second: str) -> str:
+        """Return what joins the pieces of a divided word: a hyphen, or nothing; "- " in "pre- and postwar"."""
+        first, second = first.lower(), second.lower()
+        whole, parted = self._words[first + second], self._words[f"{first}-{second}"]
+        if whole or parted:
+            return "-" if parted > whole else ""
+        if second in _JOINING:
+            return "- "
+        are_words = self._knows(first) and self._knows(second)
+        if self._is_divided:
+            are_words = are_words and self._is_english and min(len(first), len(second)) > _SHORT
+        elif self._knows(first):
+            are_words = are_words or len(second) > _ENDING
+        return "-" if are_words and first + second not in self._common else ""
+
+    def knows(self, first: str, second: str) -> bool:
+        """Check whether the text has a divided word elsewhere, with a hyphen or without."""
+        return self._words[(first + second).lower()] + self._words[f"{first}-{second}".lower()] > 0
+
+    def _knows(self, word: str) -> bool:
+        return self._words[word] > 0 or word in self._common
 
 
 def with_words_joined(text: str) -> tuple[str, int]:
     """Join divided words; each line break moves behind the word or before it, so that no line changes its number.
 
-    A word keeps its hyphen where the text has it with one elsewhere, and where its second part starts with a capital
-    letter. A single divided word is joined only if the text has it elsewhere.
+    A word keeps its hyphen where `DividedWords` says so. Nothing is joined before a capital letter. A single divided
+    word is joined only if the text has it elsewhere.
 
     Returns:
         The text, and the number of words joined.
     """
     if "-\n" not in text and "\u2010" not in text and "\u00ad" not in text and "- \n" not in text:
         return text, 0
-    known = Counter(word.lower() for word in _WORD.findall(text))
     candidates = [found for found in _DIVIDED.finditer(text) if found.group(4)[0].islower()]
+    words = DividedWords(text, [(found[2].lower(), found[4].lower()) for found in candidates])
     joined = 0
 
     def join(found: re.Match[str]) -> str:
         nonlocal joined
         space, first, hyphen, second, end, _ = found.groups()
-        whole, parted = (first + second).lower(), f"{first}-{second}".lower()
-        if not second[0].islower() or (hyphen == "-" and known[parted] > known[whole]):
-            return found.group()
-        if len(candidates) < _FEWEST and not known[whole]:
+        if not second[0].islower() or (len(candidates) < _FEWEST and not words.knows(first, second)):
             return found.group()
         joined += 1
-        word = f"{first}{second}{end}"
+        word = f"{first}{words.hyphen(first, second) if hyphen == '-' else ''}{second}{end}"
         if found.end() < len(text) and text[found.end()] != "\n":
             return f"{space}{word}\n"
         return f"\n{word}" if space else word  # a line of its own, or the text would get a blank line

@@ -180,12 +180,10 @@ class _Worker:
             paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
             # -P: a module in the user's current folder must not replace one of ours
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "precis_text.documents.reading_process"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                [sys.executable, "-P", "-m", "precis_text.documents.reading_process"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            )
+            )  # fmt: skip
             self._owner = os.getpid()
         return self.process
 

@@ -90,13 +90,9 @@ def _run(arguments: list[str], given: bytes) -> str:
     assert PROGRAM is not None
     try:
         done = subprocess.run(
-            [PROGRAM, *arguments],
-            input=given,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
+            [PROGRAM, *arguments], input=given, capture_output=True, timeout=_SECONDS, check=False,
             env={**os.environ, "OMP_THREAD_LIMIT": "1"},
-        )
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise UserError(f"takes Tesseract more than {_SECONDS} seconds; use a smaller picture") from None
     if done.returncode:

@@ -12,19 +12,15 @@ import re
 _RAISED = str.maketrans("0123456789+-−–=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁼⁽⁾ⁿ")
 _POWER = re.compile(r"[+\-−–]?\d{1,4}|n|[+\-−–]\w{1,3}")
 _MARK = re.compile(r"[\[(]?(?:\d{1,3}|[*†‡§¶#]+)(?:\s?[,;–-]\s?\d{1,3})*[\])]?")
-_UNITS = frozenset(
-    [
-        "m", "km", "cm", "mm", "dm", "µm", "μm", "nm", "hm", "ft", "yd", "mi", "kg", "s", "h", "px", "rad", "vh", "м",
-        "км", "см", "мм",
-    ]
-)  # fmt: skip
-_WORDS_OF_TWO = frozenset(
-    [
-        "of", "in", "to", "is", "it", "at", "on", "by", "we", "he", "us", "or", "an", "as", "be", "do", "go", "if",
-        "me", "my", "no", "so", "up", "am", "de", "la", "le", "et", "en", "il", "un", "du", "au", "es", "el", "al",
-        "da", "di", "si", "ob", "um", "im", "am", "zu", "er",
-    ]
-)  # fmt: skip
+_UNITS = frozenset([
+    "m", "km", "cm", "mm", "dm", "µm", "μm", "nm", "hm", "ft", "yd", "mi", "kg", "s", "h", "px", "rad", "vh", "м",
+    "км", "см", "мм",
+])  # fmt: skip
+_WORDS_OF_TWO = frozenset([
+    "of", "in", "to", "is", "it", "at", "on", "by", "we", "he", "us", "or", "an", "as", "be", "do", "go", "if",
+    "me", "my", "no", "so", "up", "am", "de", "la", "le", "et", "en", "il", "un", "du", "au", "es", "el", "al",
+    "da", "di", "si", "ob", "um", "im", "am", "zu", "er",
+])  # fmt: skip
 _WORD = re.compile(r"(?:^|[^\w.])(\w+)$")
 
 

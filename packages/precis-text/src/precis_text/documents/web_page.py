@@ -8,7 +8,9 @@ frame and is not in the answer. Where the answer is a small share of the page's 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from precis_text.documents.character_sets import declared_in, decode
@@ -22,30 +24,15 @@ _HELD = 0.9  # share of the answer that the chosen part holds
 _LEAST = 0.5  # least share of the page's prose in the answer
 _FRAME = frozenset(("nav", "header", "footer", "aside"))
 _BOXES = frozenset(("div", "section", "aside", "dialog", "form", "ul", "ol", "table", "p", "nav"))
-# Names of boxes that ask for consent. A page may use a similar name to say that it has one, so the name must end
-# here, or stand alone.
-_CONSENT = re.compile(
-    r"(?:^|[\s_-])(?:(?:cookies?|consent|gdpr|privacy)[\w-]*(?:banner|notice|popup|bar|box|modal|overlay|dialog|"
-    r"message|text|settings|choices)|cookies?|consent|gdpr)(?:\s|$)",
-    re.IGNORECASE,
-)
-_AROUND = re.compile(
-    r"(?:^|[\s_-])(?:side-?bar|related|share|sharing|social|breadcrumbs?|menu|navigation|navbar|comments?|promo|"
-    r"newsletter|advert\w*|ads?|sponsored?|recommend\w*|pagination|toolbar|widget|teasers?|skip-link|toc)(?:[\s_-]|$)",
-    re.IGNORECASE,
-)
+_TABLE = tomllib.loads((Path(__file__).parent / "web_page.toml").read_text(encoding="utf-8"))
+_CONSENT, _AROUND = (re.compile(_TABLE[name].replace("\n", ""), re.I) for name in ("consent", "around"))
 _LINKS = 0.6  # share of words in links from which a box is a menu
 _PROSE = re.compile(r"[^.!?。！？।؟]{20,}[.!?。！？।؟]")  # a sentence
 _WORDS = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|\w+")
 _RUN = 5  # words in a row by which a text is known again
 _NO_TEXT = frozenset(("script", "style", "head", "noscript", "template"))
 _MENUS = "menus and other parts around the article"
-_MARKS = [  # for trafilatura: reference marks and what is hidden
-    "//body//*[@hidden]",
-    "//body//*[contains(translate(@style, ' ', ''), 'display:none')]",
-    "//*[contains(@class, 'mw-editsection')]",
-    "//sup[contains(@class, 'reference')]",
-]
+_MARKS = _TABLE["marks"]
 
 
 def read(content: bytes) -> Passages:

@@ -118,13 +118,11 @@ class _Styles:
         level = "h1" if title == "title" else f"h{min(int(heading[1]) or 1, 6)}" if heading else ""
         raised = _value(run, "vertAlign")
         return _Style(
-            name=title,
-            level=level or _LEVELS.get(_value(paragraph, "outlineLvl"), "") or base.level,
-            list_id=list_id or base.list_id,
-            list_level=list_level or base.list_level,
+            name=title, level=level or _LEVELS.get(_value(paragraph, "outlineLvl"), "") or base.level,
+            list_id=list_id or base.list_id, list_level=list_level or base.list_level,
             hidden=_is_on(run, "vanish", default=base.hidden),
             raised=raised == "superscript" if raised else base.raised,
-        )
+        )  # fmt: skip
 
 
 def _child(element: Any, name: str) -> Any:

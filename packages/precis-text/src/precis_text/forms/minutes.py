@@ -18,7 +18,7 @@ from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.meeting_cues import Cues, cues_of
 from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.short_forms import line_of
-from precis_text.forms.statements import Statement, plain, replies_to, statements_of
+from precis_text.forms.statements import Statement, plain, replies_to, statements_of, with_question
 from precis_text.length import Length
 from precis_text.sentences import split_sentences
 from precis_text.units import BOX, is_ticked
@@ -28,7 +28,7 @@ PARTS = ("topics", "decisions", "actions", "questions", "next")
 _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topics": 1.0}
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 2
-_ITEM = re.compile(rf"\s*(?:[-*•–+]|{BOX}|\(?\d{{1,2}}[.)])\s")
+_ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?\d{{1,2}}[.)])\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
@@ -104,6 +104,10 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
             part = ""
         elif part:
             found[place] = part
+        if (
+            unit.aside and place not in found and known.next.search(unit.text)
+        ):  # "Date of next meeting: 1 May"
+            found[place] = "next"
     return found
 
 
@@ -172,16 +176,17 @@ def _line(
     statement = plain(said[place])
     if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
+    told = with_question(said, place, {*replies})
     if known.next.search(_headed(said, place, source)) and not statement.endswith("?"):
-        return _shown(said[place], "next", source)
+        return _shown(told, "next", source)
     if known.open.search(known.hours.sub("", statement)) or _stays_open(said, place, source, known):
         return _shown(said[place], "questions", source)
     owner = said[replies[place]].speaker if place in replies else _owner(said, place, known)
     if owner is not None:
         answer = _turn(said, replies[place]) if place in replies else ""
-        return _shown(said[place], "actions", source, owner=owner, due=_due(statement, answer, known))
+        return _shown(told, "actions", source, owner=owner, due=_due(statement, answer, known))
     if known.decides(statement) and not _is_objected(said, place, known):
-        return _shown(said[place], "decisions", source)
+        return _shown(told, "decisions", source)
     return None
 
 
@@ -305,12 +310,13 @@ def _shown(
     """Return a statement as a line: time or turn, speaker, and who agreed, or the owner and date of an action."""
     labels = cues_of(source.document).labels
     where = statement.time or (f"{labels['turn']} {statement.turn}" if statement.turn else "")
-    who = f"{statement.speaker}: " if statement.speaker else ""
+    who, asked = f"{statement.speaker}: " if statement.speaker else "", statement.asked
     told = {"owner": owner, "due": due, "agreed": agreed}
     facts = [f"{labels[name]}: {value}" for name, value in told.items() if value]
     stamp, known = f"[{where}] " if where else "", f" ({'; '.join(facts)})" if facts else ""
+    stamp += f"{asked.speaker}: {asked.text} – " if asked else ""
     return FormLine(
-        f"{stamp}{who}{statement.text}{known}", statement.start, statement.stop, part=part, time=statement.time,
-        speaker=statement.speaker, turn=statement.turn, owner=owner, due=due,
+        f"{stamp}{who}{statement.text}{known}", (asked or statement).start, statement.stop, part=part,
+        time=statement.time, speaker=statement.speaker, turn=statement.turn, owner=owner, due=due,
         worth=_WORTH[part] + min(source.scores[statement.unit], 0.9),
     )  # fmt: skip

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from itertools import zip_longest
 
 from precis_text.back_references import has_back_reference
+from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
@@ -29,22 +32,13 @@ CELLS = " | "  # between the cells of a row
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
-_PRICES = re.compile(
-    r"\b(?:cost(?:s|ing)?|prices?|priced|fees?|kosten?|kostete?n?|gekostet|preise?|gebühr(?:en)?|coût\w*|prix|tarifs?|"
-    r"cuestan?|costó|costar\w*|costo|precios?)\b", re.IGNORECASE
-)  # fmt: skip
-_AMOUNTS = re.compile(
-    r"[$€£¥]\s?\d[\d.,]*|\d[\d.,]*\s?(?:[$€£¥]|(?:eur|euros?|usd|dollars?|gbp|pounds?|chf|francs?|franken|kronen|"
-    r"crowns?|dólares|pesos|zł|kč)\b)", re.IGNORECASE
-)  # fmt: skip
+_TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
+_PRICES, _AMOUNTS = (
+    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("prices", "amounts")
+)
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
-# Words of questions about documents in general.
-_GENERAL = """
-say says said tell document text meeting talk talked discuss discussed discussion discussions summarize summary describe
-think thought about question many much viel viele vielen combien cuánto cuánta cuántos cuántas quanto quanti quante
-"""
-_ASKING = frozenset(_GENERAL.split())
+_ASKING = frozenset(_TABLE["asking"].split())
 
 
 @dataclass(frozen=True)
@@ -126,6 +120,7 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     least = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
     relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= least[place]}
     relevant |= {place - 1 for place in relevant if has_back_reference(read[place].text)}
+    relevant |= {answer for place, answer in short_answers(read).items() if place in relevant}
     units = [
         replace(unit, answers=score == best) if place in relevant else replace(unit, aside=True)
         for place, (unit, score) in enumerate(zip(read, found.relevance, strict=True))

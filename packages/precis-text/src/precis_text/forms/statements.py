@@ -8,11 +8,15 @@ from itertools import dropwhile, groupby, pairwise
 
 from precis_text.citations import Citations
 from precis_text.control_characters import unit_starts
+from precis_text.courtesies import is_courteous
+from precis_text.exchanges import is_answer
 from precis_text.forms.form import ScoredText
 from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import turns_of
 from precis_text.units import TextUnit, visible, without_item_mark
+
+_SHORT_ANSWER = 7  # words of an answer that says little without its question
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Statement:
         speaker: who says it, or "".
         time: its time as the document writes it, or "".
         turn: the number of its turn, from 1; 0 in a document without turns.
+        asked: the question that it answers, if it says little without it.
     """
 
     text: str
@@ -34,6 +39,7 @@ class Statement:
     speaker: str
     time: str
     turn: int
+    asked: Statement | None = None
 
 
 def statements_of(source: ScoredText, listed: Container[int] = ()) -> list[Statement]:
@@ -100,3 +106,14 @@ def replies_to(said: Sequence[Statement], place: int) -> list[int]:
     turns = groupby(later, key=lambda other: said[other].turn)
     _, replies = next(turns, (0, iter(())))
     return [other for other in replies if said[other].speaker != said[place].speaker]
+
+
+def with_question(said: Sequence[Statement], place: int, known: Container[int]) -> Statement:
+    """Return a statement with the question before it, if it needs that; `known` ones have lines of their own."""
+    first = place
+    while first and said[first - 1].turn == said[place].turn and is_courteous(said[first - 1].text):
+        first -= 1
+    asked, answer = said[first - 1], said[place]
+    is_other = first and first - 1 not in known and asked.turn and asked.speaker != answer.speaker
+    is_meant = is_other and is_answer(asked.text, plain(answer), few=_SHORT_ANSWER)
+    return replace(answer, asked=asked) if is_meant else answer

@@ -114,11 +114,8 @@ class Support:
         ]
         marks = [mark.to_dict() for mark in self.marks]
         return {
-            "sentences": sentences,
-            "marks": marks,
-            "language": self.language,
-            "unchecked": self.unchecked,
-        }
+            "sentences": sentences, "marks": marks, "language": self.language, "unchecked": self.unchecked,
+        }  # fmt: skip
 
 
 def marks(source: str, summary: str) -> list[Mark]:

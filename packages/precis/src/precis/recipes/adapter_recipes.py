@@ -64,17 +64,15 @@ class TaskSettings(Settings):
     beams: int = 5
 
 
-TABLE_7: Mapping[str, TaskSettings] = MappingProxyType(
-    {
-        "xsum": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
-        "cnndm": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
-        "pubmed": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
-        "wikihow": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
-        "samsum": TaskSettings(prefix_length=10, epochs=20, batch_size=16),
-        "e2e": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
-        "dart": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
-    }
-)
+TABLE_7: Mapping[str, TaskSettings] = MappingProxyType({
+    "xsum": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
+    "cnndm": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
+    "pubmed": TaskSettings(prefix_length=50, epochs=30, batch_size=8),
+    "wikihow": TaskSettings(prefix_length=100, epochs=30, batch_size=8),
+    "samsum": TaskSettings(prefix_length=10, epochs=20, batch_size=16),
+    "e2e": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
+    "dart": TaskSettings(prefix_length=10, epochs=10, batch_size=16),
+})  # fmt: skip
 _LIKE = {"facts": "e2e", "dialogue": "samsum"}  # kinds of tasks
 
 

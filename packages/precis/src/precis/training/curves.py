@@ -21,12 +21,10 @@ _COLUMNS = 4
 _SHARE = 20  # drawing takes at most one part in 20 of the time
 #: Name of each part of a loss -> title and unit.
 _PARTS = {
-    "mlm": ("MLM loss", "nats per target"),
-    "rtd": ("RTD loss", "nats per target"),
-    "csp": ("CSP loss", "nats per target"),
-    "choice": ("Choice loss", "nats"),
+    "mlm": ("MLM loss", "nats per target"), "rtd": ("RTD loss", "nats per target"),
+    "csp": ("CSP loss", "nats per target"), "choice": ("Choice loss", "nats"),
     "length": ("Length loss", "squared error of log words"),
-}
+}  # fmt: skip
 _ACCURACIES = ("accuracy", "baseline", "recall", "first")
 _NO_CURVE = {"kind", "step", "seconds", "epoch", "gradient_norm", "skipped", "tokens_per_second", "tokens"}
 

@@ -27,12 +27,10 @@ _LEAST = {
 }
 # Name under which recipes record a digest -> a readable description of its content.
 _DIGESTS = {
-    "data": ("other training pairs", "other validation pairs"),
-    "tokenizer": ("another tokenizer",),
-    "base": ("another base model",),
-    "prompts": ("other prompts", "other passages of the documents"),
+    "data": ("other training pairs", "other validation pairs"), "tokenizer": ("another tokenizer",),
+    "base": ("another base model",), "prompts": ("other prompts", "other passages of the documents"),
     "corpora": ("another corpus",),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

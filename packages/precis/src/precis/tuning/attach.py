@@ -41,11 +41,9 @@ _SLACK = 1 << 22  # numbers
 _CHILD = "precis_prefixes"  # the module of the base that holds the prefix
 _HANDLE = "precis_attachment"  # the attribute of the base that holds the attachment
 _POSITIONS = (
-    "max_position_embeddings",
-    "max_encoder_position_embeddings",
-    "max_decoder_position_embeddings",
+    "max_position_embeddings", "max_encoder_position_embeddings", "max_decoder_position_embeddings",
     "decoder_positions",
-)
+)  # fmt: skip
 
 Matrices = dict[tuple[Site, int], Float[Tensor, "b h i pj"]]
 """Attention weights by site and layer, prefix columns first."""

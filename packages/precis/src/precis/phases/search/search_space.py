@@ -24,11 +24,9 @@ Grid = Mapping[str, Sequence[int | float]]
 
 #: The setting of a run for each range of the training grid.
 TRAINING = {
-    "warmup_steps": "train.warmup_steps",
-    "learning_rate": "train.learning_rate",
-    "batch_size": "batch_size",
+    "warmup_steps": "train.warmup_steps", "learning_rate": "train.learning_rate", "batch_size": "batch_size",
     "epochs": "train.epochs",
-}
+}  # fmt: skip
 Space = TypeVar("Space", bound=Settings)
 _DECODING = ("beams", "length_penalty", "no_repeat_ngram")
 # These options, if given, also fix a range of another setting.
