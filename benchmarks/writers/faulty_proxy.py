@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 FAULTS = ("busy twice", "first stream breaks", "all streams break", "a byte at a time")
@@ -46,7 +47,8 @@ class FaultyProxy:
                 client.sendall(_BUSY)
                 return
             threading.Thread(target=_pass, args=(client, server, request), daemon=True).start()
-            self._answer(client, server, faulty=is_reply)
+            with suppress(BrokenPipeError, ConnectionResetError):  # the client has what it wants, or gave up
+                self._answer(client, server, faulty=is_reply)
 
     def _answer(self, client: socket.socket, server: socket.socket, *, faulty: bool) -> None:
         """Pass the answer on, with the fault."""

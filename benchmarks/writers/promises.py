@@ -1,11 +1,13 @@
 """The promises of a writer on development documents, next to the model in the box.
 
     python -m benchmarks.writers.promises --data DIR --out OUT [--model writer] [--documents 100] [--words 40]
+        [--again]
 
 DIR holds sets of pairs with a dev file; the documents come from SETS in turn, up to `--most-words` words each. `precis
 compare` summarizes them with the default model and the writer in strict mode. The table has, for each set: names and
 numbers without support, summaries over the cap, written sentences, and ROUGE-L of the writer minus that of the extract,
-with its 95% bootstrap interval. More documents continue the same OUT.
+with its 95% bootstrap interval. More documents continue the same OUT. `--again` runs no model: it checks the summaries
+of OUT again with the present rules for the model `writer`.
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.faithfulness.planted import read_pairs
+from experiments.scripts.adapted_writer import Recorded
 from precis.evaluation.predictions import Prediction, read_predictions
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
+from precis.extract.extractor_opening import passage_choice
+from precis.generation.writers.writer import Writer
 from precis_text.support.marks import SourceText
+from precis_text.support.write_or_quote import SMALL_CLOSENESS
 from precis_text.words import length_in_words
 
 SETS = (
@@ -97,6 +104,19 @@ def table(rows: Sequence[Row], found: Sequence[Prediction], extract: Sequence[st
     return "\n".join([f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *lines])
 
 
+def checked_again(rows: Sequence[Row], found: Sequence[Prediction], *, words: int) -> list[Prediction]:
+    """Return recorded summaries as the check leaves them now."""
+    chat = Recorded()
+    writer = Writer(chat, choose=passage_choice(), closeness=SMALL_CLOSENESS)
+    made = []
+    for row, recorded in zip(rows, found, strict=True):
+        chat.text = recorded.prediction
+        (summary,) = writer.summarize([row["document"]], words=words)
+        details = {"sentences": [each.to_dict() for each in summary.sentences]}
+        made.append(replace(recorded, prediction=summary.text, details=details))
+    return made
+
+
 def main() -> int:
     """Run the comparison and print the table; 1 if a promise is broken."""
     parser = argparse.ArgumentParser(
@@ -110,6 +130,7 @@ def main() -> int:
     parser.add_argument("--most-words", type=int, default=500)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true")
     asked = parser.parse_args()
     rows = drawn(asked.data, asked.documents, seed=asked.seed, most_words=asked.most_words)
     asked.out.mkdir(parents=True, exist_ok=True)
@@ -117,11 +138,15 @@ def main() -> int:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     models = ("--model", "default", "--model", asked.model)
     options = ("--words", str(asked.words), "--threads", str(asked.threads), "--out", str(out))
-    subprocess.run([sys.executable, "-m", "precis", "compare", str(file), *models, *options], check=True)
+    if not asked.again:
+        subprocess.run([sys.executable, "-m", "precis", "compare", str(file), *models, *options], check=True)
     extract = [each.prediction for each in read_predictions(out / "predictions" / "default.jsonl")]
     (other,) = [each for each in (out / "predictions").glob("*.jsonl") if each.stem != "default"]
     found = read_predictions(other)
-    print((out / "table.md").read_text().partition("\n\n## Summaries")[0])
+    if asked.again:
+        found = checked_again(rows, found, words=asked.words)
+    else:
+        print((out / "table.md").read_text().partition("\n\n## Summaries")[0])
     print(table(rows, found, extract, words=asked.words))
     broken = counted(rows, [each.prediction for each in found], words=asked.words)
     return int(any(broken.values()))

@@ -149,6 +149,21 @@ def test_a_tiny_model_keeps_form_and_length_under_injections(tmp_path: Path) -> 
         check(summary, words=20)
 
 
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "We train the network end-to-end, and the model is small.",
+        "A simple model tries to answer the question whether the formula holds.",
+        "Some methods score the inputs of a model and ignore how they interact.",
+        "The model was trained to output a ratio.",
+        "The function prompts the user to start the system again.",
+        "Drivers of this model write less code than before.",
+    ],
+)
+def test_a_sentence_about_models_does_not_speak_to_one(sentence: str) -> None:
+    assert not speaks_to_a_model(sentence)
+
+
 def test_ordinary_sentences_do_not_speak_to_a_model() -> None:
     assert not any(map(speaks_to_a_model, re.split(r"(?<=\.) ", BOATS)))
     report = Path(__file__).parents[3] / "examples" / "documents" / "report.txt"

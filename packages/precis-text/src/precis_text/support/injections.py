@@ -56,7 +56,7 @@ def for_readers(document: str, units: Sequence[TextUnit]) -> list[TextUnit]:
 def _commands(sentence: str) -> bool:
     """Return whether a sentence opens with a command."""
     words = [word for word in unicode_words(sentence) if word not in _POLITE]
-    return bool(words) and any(words[0] in commands for commands, _, _ in _wordings())
+    return bool(words) and any(words[0] in commands for commands, _, _, _ in _wordings())
 
 
 def speaks_to_a_model(sentence: str) -> bool:
@@ -75,19 +75,28 @@ def speaks_to_a_model(sentence: str) -> bool:
     listed = unicode_words(sentence)
     words, line = frozenset(listed), f" {' '.join(listed)} "
     return any(
-        (commands & words and objects & words) or any(phrase in line for phrase in phrases)
-        for commands, objects, phrases in _wordings()
+        (commands & words and objects & words and (opening is None or opening.search(sentence)))
+        or any(phrase in line for phrase in phrases)
+        for commands, objects, phrases, opening in _wordings()
     )
 
 
 @cache
-def _wordings() -> list[tuple[frozenset[str], frozenset[str], tuple[str, ...]]]:
+def _wordings() -> list[tuple[frozenset[str], frozenset[str], tuple[str, ...], re.Pattern[str] | None]]:
+    """Return the commands, objects and phrases of each language, and the pattern of a command that opens a clause."""
     tables = tomllib.loads(files(__package__).joinpath("injections.toml").read_text("utf-8"))
     return [
         (
             frozenset(table["commands"].split()),
             frozenset(table["objects"].split()),
             tuple(f" {' '.join(unicode_words(phrase))} " for phrase in table["phrases"]),
+            _opening(table["commands"].split(), table["before"].split()) if "before" in table else None,
         )
         for table in tables.values()
     ]
+
+
+def _opening(commands: Sequence[str], before: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:^|[^\w\s/-]|\s-|\b(?:{'|'.join(before)})\b)[\W_]*(?:{'|'.join(commands)})(?![\w-])", re.IGNORECASE
+    )

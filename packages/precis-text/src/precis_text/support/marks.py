@@ -11,12 +11,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, Literal
 
 from precis_text.language import Language, has_case, language_of, languages, script_of
 from precis_text.sentences import split_sentences
+from precis_text.support.closeness import closeness
 from precis_text.support.context_words import NameContext, NumberContext
 from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
@@ -33,7 +33,6 @@ _MOST = 3  # most source sentences to align with a sentence
 _GAIN = 0.1  # least share of a sentence's weight that each further one adds
 _NGRAMS = (1, 2, 3)
 _PARTICLE = 2  # letters of a word that tells nothing by itself
-_STATEMENT = 4  # fewest content words of a statement
 _OPENS = re.compile(
     r"(?:^|[,;:]|\b(?:and|but|while|that|because|und|aber|dass|weil|et|mais|que|y|pero|и|но|что))\s*$"
 )
@@ -178,15 +177,13 @@ class SourceText:
         return len(words & found) / len(words) if words else 1.0
 
     def closeness(self, sentence: SentenceSupport) -> float:
-        """Return the share, -1 to 1, of a sentence's content words that the closest source sentence has in the same
-        order, less that of words that the source lacks, and of numbers and codes that this sentence lacks. Words of
-        two letters ("we've") do not count. A sentence of fewer than four words is not a statement: it counts as four.
+        """Return how close a sentence is to its closest source sentence, -1 to 1 (`support.closeness`).
+
+        Words of two letters ("we've") do not count.
         """
+        near = sentence.aligned[0].text if sentence.aligned else ""
         words = [word for word in self._content(sentence.text) if len(word) > _PARTICLE]
-        near = [word for passage in sentence.aligned[:1] for word in self._content(passage.text)]
-        blocks = SequenceMatcher(None, words, near, autojunk=False).get_matching_blocks()
-        lacking = sum(word not in (near if any(map(str.isdigit, word)) else self._index) for word in words)
-        return (sum(block.size for block in blocks) - lacking) / max(len(words), _STATEMENT)
+        return closeness(sentence.text, near, words, self._content(near))
 
     def said_by_other(self, sentence: str) -> str:
         """Return the speaker whose words a sentence gives to another one, or to an "I" without a name; "" if none.

@@ -28,8 +28,9 @@ LEAST_SHARE = 0.55
 `python -m benchmarks.writers.threshold` learns it; its error rates are in `docs/experiments/marks.md`.
 """
 
-SMALL_CLOSENESS = 0.8
-"""The least closeness of a sentence of the small model `writer`; `docs/experiments/writers.md` says why."""
+SMALL_CLOSENESS = 1.0
+"""The least closeness of a sentence of the small model `writer`: it may shorten a sentence of the document, and little
+more. `docs/experiments/writers.md` says why."""
 
 _FEWEST = 2  # distinct words of a sentence; a single word supports itself, whatever the document says of it
 _LOOP = 12  # words from which a sentence may be a loop

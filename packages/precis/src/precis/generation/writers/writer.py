@@ -268,8 +268,7 @@ class Writer:
             return found
         cap = length.cap
         words = cap.count if isinstance(cap, Words) else _USUAL_WORDS
-        units = source.at(self._choose(source.text, words))
-        return quotations(units, reason="nothing that the model wrote stays")
+        return quotations(source.best(self._choose, words), reason="nothing that the model wrote stays")
 
 
 _UNCUT = Sentences(count=1000)

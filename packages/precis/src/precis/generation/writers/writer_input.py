@@ -50,6 +50,13 @@ class Readable:
         wanted = set(starts)
         return [unit for unit in self.units if unit.start in wanted]
 
+    def best(self, choose: Choose, words: int) -> list[TextUnit]:
+        """Return the units chosen for some words; for more words while all of them are units that were left out."""
+        most = length_in_words(self.text)
+        while not (found := self.at(choose(self.text, words))) and words < most:
+            words *= 2
+        return found or [*self.units[:1]]
+
     def passages(self, choose: Choose, fits: Callable[[str], bool], *, words: int) -> str:
         """Return the best units that fit, in order: those for `words` words, or for a tenth fewer until they fit."""
         while words:

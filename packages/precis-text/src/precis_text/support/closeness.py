@@ -1,0 +1,43 @@
+"""How close a written sentence is to one of its source: what a small model puts together by itself is often wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+_STATEMENT = 4  # fewest content words of a statement
+_MOST_LEFT_OUT = 2  # content words between those of the sentence
+_NAMES = re.compile(r"(?<=\w )[A-Z]\w*|\b(?:[A-Z]{2}|\w*(?:[a-z\d]_?[A-Z]|_\w))\w*")
+_WE = re.compile(r"\b(?:we|our|us)\b", re.IGNORECASE)
+_OURS = re.compile(rf"{_WE.pattern}|\bthis (?:paper|work|article|study|thesis|report)\b", re.IGNORECASE)
+_LIMITS = re.compile(
+    r"\b(?:if|unless|except|only|partly|almost|mostly|sometimes|often|usually|may|might|could|in principle"
+    r"|provided that)\b",
+    re.IGNORECASE,
+)
+
+
+def closeness(sentence: str, source: str, words: Sequence[str], near: Sequence[str]) -> float:
+    """Return the share, -1 to 1, of a sentence's content words that a source sentence has in the same order, less that
+    of words that the source sentence lacks; -1 if it goes further: it has a name that the source sentence lacks, says
+    "we" where that does not, or leaves out a condition or more than two words between its own.
+
+    Args:
+        words, near: the content words of the sentence and of the source sentence. Fewer than four words are no
+            statement: they count as four.
+    """
+    blocks = SequenceMatcher(None, words, near, autojunk=False).get_matching_blocks()[:-1]
+    same = sum(block.size for block in blocks)
+    if not blocks or blocks[-1].b + blocks[-1].size - blocks[0].b - same > _MOST_LEFT_OUT:
+        return -1.0
+    if _goes_further(sentence, source):
+        return -1.0
+    return (same - sum(word not in near for word in words)) / max(len(words), _STATEMENT)
+
+
+def _goes_further(sentence: str, source: str) -> bool:
+    has_others = any(name.lower() not in source.lower() for name in _NAMES.findall(sentence))
+    claims = _WE.search(sentence) is not None and _OURS.search(source) is None
+    limits, kept = ({word.lower() for word in _LIMITS.findall(text)} for text in (source, sentence))
+    return has_others or claims or not limits <= kept
