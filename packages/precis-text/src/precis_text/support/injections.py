@@ -98,5 +98,6 @@ def _wordings() -> list[tuple[frozenset[str], frozenset[str], tuple[str, ...], r
 
 def _opening(commands: Sequence[str], before: Sequence[str]) -> re.Pattern[str]:
     return re.compile(
-        rf"(?:^|[^\w\s/-]|\s-|\b(?:{'|'.join(before)})\b)[\W_]*(?:{'|'.join(commands)})(?![\w-])", re.IGNORECASE
+        rf"(?:^|[^\w\s/-]|\s-|\b(?:{'|'.join(before)})\b)[\W_]*(?:{'|'.join(commands)})(?![\w-])",
+        re.IGNORECASE,
     )
