@@ -24,8 +24,8 @@ def closeness(sentence: str, source: str, words: Sequence[str], near: Sequence[s
     "we" where that does not, or leaves out a condition or more than two words between its own.
 
     Args:
-        words, near: the content words of the sentence and of the source sentence. Fewer than four words are no
-            statement: they count as four.
+        words, near: the content words of the sentence and of the source sentence. Fewer than four count as four, since
+            they say too little.
     """
     blocks = SequenceMatcher(None, words, near, autojunk=False).get_matching_blocks()[:-1]
     same = sum(block.size for block in blocks)
