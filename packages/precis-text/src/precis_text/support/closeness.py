@@ -1,4 +1,4 @@
-"""How close a written sentence is to one of its source: what a small model puts together by itself is often wrong."""
+"""Closeness of a written sentence to one of its source: what a small model combines by itself is often wrong."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from uvicorn.server import ServerState
 from precis.server.logs import LOG
 from precis_text.config import Settings
 
-_OTHER_FILES = 128  # files of the process beside its connections: models, the reading process, logs
+_AT_ONCE = 128  # connections that the loop accepts in one turn, before it closes those beyond the bound
+_OTHER_FILES = 128 + _AT_ONCE  # beside its connections: models, the reading process, logs
 _TOLD_EVERY = 1.0  # seconds between log lines about closed connections
 _KEEP_ALIVE = 30  # seconds between two requests of a connection
 _LARGEST_HEAD = 1 << 16  # bytes
@@ -247,7 +248,7 @@ class GuardedServer(uvicorn.Server):
         super().__init__(uvicorn.Config(
             app, http=Connections(connections).protocol(), ws="none", log_config=None, access_log=False,
             server_header=False, timeout_graceful_shutdown=max(1, round(grace)), timeout_keep_alive=_KEEP_ALIVE,
-            h11_max_incomplete_event_size=_LARGEST_HEAD, backlog=128,
+            h11_max_incomplete_event_size=_LARGEST_HEAD, backlog=_AT_ONCE,
         ))  # fmt: skip
         self._notify = notify
 
