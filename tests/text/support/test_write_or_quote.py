@@ -129,6 +129,16 @@ def test_closeness_counts_words_in_the_order_of_the_closest_sentence_less_those_
             "We might show that planning problems were written as many cost functions.",
         ),
         (
+            "The council refused to raise the yearly swimming fee for children of the town in May.",
+            "The council refused to raise the yearly swimming fee for children.",
+            "The council will raise the yearly swimming fee for children of the town in May.",
+        ),
+        (
+            "The council may raise the yearly swimming fee for children of the town in May.",
+            "The council may raise the yearly swimming fee for children.",
+            "The council will raise the yearly swimming fee for children of the town in May.",
+        ),
+        (
             "The reviewers analyse existing shared weight search methods of small networks from a Bayesian view.",
             "The reviewers analyse existing search methods of small networks from a Bayesian view.",
             "The reviewers analyse existing methods from a Bayesian view.",

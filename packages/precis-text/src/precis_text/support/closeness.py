@@ -12,9 +12,10 @@ _NAMES = re.compile(r"(?<=\w )[A-Z]\w*|\b(?:[A-Z]{2}|\w*(?:[a-z\d]_?[A-Z]|_\w))\
 _WE = re.compile(r"\b(?:we|our|us)\b", re.IGNORECASE)
 _OURS = re.compile(rf"{_WE.pattern}|\bthis (?:paper|work|article|study|thesis|report)\b", re.IGNORECASE)
 _LIMITS = re.compile(
-    r"\b(?:if|unless|except|only|partly|almost|mostly|sometimes|often|usually|may|might|could|in principle"
-    r"|provided that)\b",
-    re.IGNORECASE,
+    r"\b(?:[Ii]f|unless|except|until|[Ww]ithout|provided that|in principle|[Oo]nly|partly|almost|nearly|mostly|[Hh]alf"
+    r"|[Ss]ome|[Mm]any|[Mm]ost|[Ff]ew|[Ss]ometimes|[Oo]ften|[Uu]sually|[Pp]robably|[Pp]erhaps|may|might|could|should|would|must"
+    r"|can|cannot|hopes?|plans|tr(?:y|ies)|aims?|refuse[sd]?|den(?:y|ies|ied)|says?|said|claim(?:s|ed)?|believe[sd]?|wrong"
+    r"|false|rumou?rs)\b"
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -56,7 +57,7 @@ def for_readers(document: str, units: Sequence[TextUnit]) -> list[TextUnit]:
 def _commands(sentence: str) -> bool:
     """Return whether a sentence opens with a command."""
     words = [word for word in unicode_words(sentence) if word not in _POLITE]
-    return bool(words) and any(words[0] in commands for commands, _, _, _ in _wordings())
+    return bool(words) and any(words[0] in each.commands for each in _wordings())
 
 
 def speaks_to_a_model(sentence: str) -> bool:
@@ -70,34 +71,45 @@ def speaks_to_a_model(sentence: str) -> bool:
     """
     if CHAT_MARKS.search(sentence) or any(rule.match(sentence) for rule in (_ROLE, _END)):
         return True
-    if _DISGUISED.search(sentence):
-        return True
-    listed = unicode_words(sentence)
-    words, line = frozenset(listed), f" {' '.join(listed)} "
-    return any(
-        (commands & words and objects & words and (opening is None or opening.search(sentence)))
-        or any(phrase in line for phrase in phrases)
-        for commands, objects, phrases, opening in _wordings()
-    )
+    return _DISGUISED.search(sentence) is not None or any(each.is_in(sentence) for each in _wordings())
+
+
+@dataclass(frozen=True)
+class _Wordings:
+    """The words of a language; see `injections.toml`."""
+
+    commands: frozenset[str]
+    objects: frozenset[str]
+    phrases: tuple[str, ...]
+    common: frozenset[str]
+    things: frozenset[str]
+    opening: re.Pattern[str]
+
+    def is_in(self, sentence: str) -> bool:
+        """Return whether a sentence has a command with its object, or a phrase."""
+        listed = unicode_words(sentence)
+        words, line = frozenset(listed), f" {' '.join(listed)} "
+        objects = self.objects & words
+        is_sure = objects - self.things and (self.commands & words) - self.common
+        is_command = is_sure or (objects and self.commands & words and self.opening.search(sentence))
+        return bool(is_command) or any(phrase in line for phrase in self.phrases)
 
 
 @cache
-def _wordings() -> list[tuple[frozenset[str], frozenset[str], tuple[str, ...], re.Pattern[str] | None]]:
-    """Return the commands, objects and phrases of each language, and the pattern of a command that opens a clause."""
+def _wordings() -> list[_Wordings]:
     tables = tomllib.loads(files(__package__).joinpath("injections.toml").read_text("utf-8"))
     return [
-        (
-            frozenset(table["commands"].split()),
-            frozenset(table["objects"].split()),
-            tuple(f" {' '.join(unicode_words(phrase))} " for phrase in table["phrases"]),
-            _opening(table["commands"].split(), table["before"].split()) if "before" in table else None,
+        _Wordings(
+            commands=frozenset(table["commands"].split()), objects=frozenset(table["objects"].split()),
+            phrases=tuple(f" {' '.join(unicode_words(phrase))} " for phrase in table["phrases"]),
+            common=frozenset(table.get("common", "").split()), things=frozenset(table.get("things", "").split()),
+            opening=_opening(table["commands"].split(), table.get("before", ())),
         )
         for table in tables.values()
-    ]
+    ]  # fmt: skip
 
 
 def _opening(commands: Sequence[str], before: Sequence[str]) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?:^|[^\w\s/-]|\s-|\b(?:{'|'.join(before)})\b)[\W_]*(?:{'|'.join(commands)})(?![\w-])",
-        re.IGNORECASE,
-    )
+    """Return the pattern of a command that opens a clause or follows one of some words."""
+    led = rf"\b(?:{'|'.join(before)})\b|" if before else ""
+    return re.compile(rf"(?:{led}^|[^\w\s/-]|\s-)[\W_]*(?:{'|'.join(commands)})(?![\w-])", re.IGNORECASE)
