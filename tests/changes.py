@@ -160,7 +160,7 @@ def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.A
 def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
     """Yield the nodes that may change, each with its parent: no annotations, texts of errors, or decorators.
 
-    No assertions either; `zip(..., strict=True)` is one.
+    No assertions either, of which `zip(..., strict=True)` is one, and no imports for types only.
     """
     for field, value in ast.iter_fields(node):
         if field in ("annotation", "returns", "decorator_list", "type_params") or isinstance(
@@ -175,7 +175,8 @@ def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]
 
 def _is_assertion_or_text(node: ast.AST) -> bool:
     is_strict = isinstance(node, ast.keyword) and node.arg == "strict"
-    return is_strict or isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr)
+    is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return is_strict or is_for_types or isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr)
 
 
 def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:

@@ -49,6 +49,7 @@ def test_that_two_rows_are_equally_long_is_an_assertion_and_is_not_changed() -> 
     pairs = ast.parse("dict(zip(names, values, strict=True))")
     assert [*changes._changes(pairs)] == []
     assert len([*changes._changes(ast.parse("sorted(names, reverse=True)"))]) == 1
+    assert [*changes._changes(ast.parse("if TYPE_CHECKING:\n    import this"))] == []
 
 
 def test_a_change_is_noticed_or_survives(module: str, tmp_path: Path) -> None:
