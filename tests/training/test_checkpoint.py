@@ -80,12 +80,12 @@ def test_the_name_of_a_new_folder_of_checkpoints_is_on_the_disk_before_the_first
     synced: list[tuple[str, int]] = []
 
     def sync(place: Path) -> None:
-        synced.append((place.name, len(list((tmp_path / "run" / "checkpoints").iterdir()))))
+        synced.append((place.name, len(list((tmp_path / "runs" / "first" / "checkpoints").iterdir()))))
 
     monkeypatch.setattr(checkpoint, "sync_directory", sync)
     for step in (1, 2):
-        _save(Checkpoints(tmp_path / "run" / "checkpoints", keep=2), step)
-    assert synced == [("run", 0), (tmp_path.name, 0)]
+        _save(Checkpoints(tmp_path / "runs" / "first" / "checkpoints", keep=2), step)
+    assert synced == [("first", 0), ("runs", 0)]
 
 
 def test_a_full_disk_loses_no_good_checkpoint_and_leaves_no_debris(

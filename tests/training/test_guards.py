@@ -89,7 +89,7 @@ def test_a_signal_finishes_the_step_saves_and_the_same_call_goes_on(
     handler = signal.getsignal(number)
     result = tiny.run(tmp_path / "a", loss=stop_at_six)
 
-    assert (result.step, result.interrupted) == (6, True)
+    assert (result.step, result.interrupted, result.stopped_early) == (6, True, False)
     assert (tmp_path / "a" / "checkpoints" / "step-00000006").exists()
     assert signal.getsignal(number) == handler
 
