@@ -51,6 +51,13 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted(
     assert math.isfinite(records[8]["loss"])
 
 
+def test_by_default_a_run_logs_every_ten_steps_and_fails_at_the_tenth_bad_one(tmp_path: Path) -> None:
+    tiny.run(tmp_path / "good", steps=20, callbacks=[JsonLines()])
+    assert [r["step"] for r in read_metrics(tmp_path / "good" / "metrics.jsonl")] == [10, 20]
+    with pytest.raises(RunError, match="not finite for 10 steps in a row, up to step 11"):
+        tiny.run(tmp_path / "bad", loss=_poisoned(*range(1, 12)))
+
+
 def test_a_skipped_step_leaves_weights_and_moments_alone(tmp_path: Path) -> None:
     model = tiny.TinyModel()
     before = tiny.weights(model)
