@@ -191,24 +191,24 @@ def _outcome(mutant: Mutant | None, tests: Sequence[str], folder: Path, seconds:
         os.setpgid(0, 0)
         _run_changed(mutant, files, _Chosen(tests, folder / "first"), folder, limit)
     deadline = time.monotonic() + PATIENCE * limit
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            _end(pid)
-            if code == -signal.SIGXCPU:
-                return "out of time"
-            return "survived" if code in (0, pytest.ExitCode.NO_TESTS_COLLECTED) else "noticed"
-        time.sleep(0.05)
-    _end(pid)
-    os.waitpid(pid, 0)
-    return "out of time"
+    try:
+        while time.monotonic() < deadline:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return _meaning(os.waitstatus_to_exitcode(status))
+            time.sleep(0.05)
+        return "out of time"
+    finally:  # also at Ctrl-C, which a group of its own does not get
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # with the processes that tests started and left behind
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
 
 
-def _end(group: int) -> None:
-    """End a process and those that it started and left behind."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+def _meaning(code: int) -> Outcome:
+    if code == -signal.SIGXCPU:
+        return "out of time"
+    return "survived" if code in (0, pytest.ExitCode.NO_TESTS_COLLECTED) else "noticed"
 
 
 def _change_started(mutant: Mutant, folder: Path) -> None:

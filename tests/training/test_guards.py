@@ -107,6 +107,19 @@ def test_a_signal_finishes_the_step_saves_and_the_same_call_goes_on(
     tiny.assert_identical(tiny.weights(resumed), tiny.weights(undisturbed))
 
 
+def test_a_signal_at_the_last_step_does_not_hide_that_the_run_diverged(tmp_path: Path) -> None:
+    poisoned, calls = _poisoned(0, 1, 2), itertools.count(1)
+
+    def loss(model: nn.Module, batch: tiny.Rows) -> Loss:
+        if next(calls) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        found: Loss = poisoned(model, batch)
+        return found
+
+    with pytest.raises(DivergedError):
+        tiny.run(tmp_path, steps=3, loss=loss)
+
+
 @pytest.mark.parametrize("at_step", [4, 12])
 def test_a_signal_during_validation_stops_at_once_and_the_validation_is_made_up_for(
     tmp_path: Path, at_step: int, caplog: pytest.LogCaptureFixture
