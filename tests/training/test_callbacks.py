@@ -14,7 +14,7 @@ from rich.console import Console
 
 from precis.training import Curves, JsonLines, ProgressBar, TensorBoard, standard_callbacks
 from precis.training.callbacks import StepInfo, TrainResult, read_metrics
-from precis.training.curves import draw_curves
+from precis.training.curves import _panels, draw_curves
 from precis_text.errors import DivergedError
 from tests.devices import chosen
 from tests.training import tiny
@@ -159,6 +159,18 @@ def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
         legend = axes.get_legend()
         assert legend is not None
         assert "kept: step 2" in [text.get_text() for text in legend.get_texts()]
+
+
+def test_accuracies_and_scores_have_their_own_panels() -> None:
+    names = {"loss", "rtd_accuracy", "mlm_accuracy", "rougeL", "loss/a", "learning_rate"}
+    assert {title: shown for title, _, shown in _panels(names)} == {
+        "Loss per target": ["loss", "nll"],
+        "Loss of each set": ["loss/a"],
+        "RTD accuracy": ["rtd_accuracy", "rtd_baseline"],
+        "Accuracy": ["mlm_accuracy"],
+        "Scores": ["rougeL"],
+        "Learning rate": ["learning_rate"],
+    }
 
 
 def test_the_parts_of_an_extractors_loss_are_no_scores_and_one_step_has_a_point_and_a_whole_place(

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from precis.objectives.losses import Loss
+from precis.objectives.losses import InTurn, Loss
 from precis.training import Highest, JsonLines, Lowest, load_weights
 from precis.training.callbacks import read_metrics
 from precis.training.state_tensors import not_finite
@@ -56,6 +56,24 @@ def test_by_default_a_run_logs_every_ten_steps_and_fails_at_the_tenth_bad_one(tm
     assert [r["step"] for r in read_metrics(tmp_path / "good" / "metrics.jsonl")] == [10, 20]
     with pytest.raises(RunError, match="not finite for 10 steps in a row, up to step 11"):
         tiny.run(tmp_path / "bad", loss=_poisoned(*range(1, 12)))
+
+
+def test_of_objectives_in_turn_the_later_ones_have_no_turn_after_a_bad_one_and_else_each_has_one(
+    tmp_path: Path,
+) -> None:
+    poisoned, seen = _poisoned(1), []
+
+    def first(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
+        seen.append("first")
+        found: Loss = poisoned(model, batch)
+        return found
+
+    def second(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
+        seen.append("second")
+        return tiny.objective(model, batch)
+
+    tiny.run(tmp_path, steps=3, loss=InTurn((first, second)))
+    assert seen == ["first", "second", "first", "first", "second"]
 
 
 def test_a_skipped_step_leaves_weights_and_moments_alone(tmp_path: Path) -> None:
