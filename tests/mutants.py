@@ -2,7 +2,7 @@
 
 It changes one place of a module (a comparison, a sign, a number, a condition) and runs the fast tests that enter the
 changed function, the quickest first, until one fails (`tests/entered.py` knows them). They are those of the folder that
-mirrors the module's package and of the files that import the module, or of `--tests`. A change that no test notices
+mirrors the module's package and of files with the module's name, or of `--tests`. A change that no test notices
 survives; either a test is missing, or the change lacks an effect, and then `surviving_mutants.toml` gives the reason.
 The test that notices a change runs again without it: a test that fails anyway notices nothing.
 
@@ -90,14 +90,21 @@ class _Changed(importlib.machinery.SourceFileLoader):
 
 
 def files_near(modules: Iterable[str]) -> list[Path]:
-    """Return the files of tests that import a module, or are in the folder that mirrors its package."""
-    modules = set(modules)
-    folders = {_folder(module) for module in modules}
-    return [
-        file
-        for file in _files([ROOT / "tests"])
-        if folders & {*file.parents} or any(imports(file.read_text(), module) for module in modules)
-    ]
+    """Return the files of tests in the folders that mirror the packages of modules, and those with a module's name.
+
+    A module without such a folder has the files that import it.
+    """
+    files = _files([ROOT / "tests"])
+    found: set[Path] = set()
+    for module in set(modules):
+        folder, own = _folder(module), f"test_{module.rpartition('.')[2]}.py"
+        for file in files:
+            is_inside = (
+                folder in file.parents if folder != ROOT / "tests" else imports(file.read_text(), module)
+            )
+            if is_inside or file.name == own:
+                found.add(file)
+    return sorted(found)
 
 
 def _folder(module: str) -> Path:
