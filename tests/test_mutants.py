@@ -218,6 +218,28 @@ def test_a_test_that_fails_without_the_change_notices_nothing(
     assert capsys.readouterr().out.endswith("; 1 were tried with a test that fails without them\n")
 
 
+def test_an_interruption_ends_the_run_with_the_figure_so_far(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def try_one(mutant: Mutant) -> mutants.Outcome:
+        if mutant.number:
+            raise KeyboardInterrupt
+        return "noticed"
+
+    assert mutants._report(changes.mutants(module), try_one, {}, least=0.0) == 1
+    assert capsys.readouterr().out == (
+        "interrupted after 1 of 5 changes\n1 of 1 changes noticed, 100%; 0 survive without a reason\n"
+    )
+
+
+def test_a_survivor_with_a_reason_is_explained(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    bound = changes.mutants(module)[1]
+    assert mutants._report([bound], lambda _: "survived", {bound.name: "both are right"}) == 0
+    assert capsys.readouterr().out.startswith(
+        "survived: line 4, larger_of_two: a <= b -> a < b (both are right)"
+    )
+
+
 @pytest.mark.parametrize(("least", "code"), [(1.0, 1), (0.0, 0)])
 def test_a_share_may_survive(module: str, tmp_path: Path, least: float, code: int) -> None:
     file = tmp_path / "test_nothing.py"
