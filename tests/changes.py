@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ class Mutant:
     @property
     def tree(self) -> ast.Module:
         """The changed module, built on demand: a package has thousands of changes."""
-        tree = ast.parse(self.file.read_text())
+        tree = ast.parse(_text(self.file))
         parent, field, index, _, new = next(islice(_changes(tree), self.number, None))
         _put(parent, field, index, new)
         return ast.fix_missing_locations(ast.parse(ast.unparse(tree)))
@@ -57,7 +58,7 @@ class Mutant:
 def mutants(module: str) -> list[Mutant]:
     """Return all changes of a module, in the order of its lines."""
     file = source_of(module)
-    tree = ast.parse(file.read_text())
+    tree = ast.parse(_text(file))
     functions, defined = functions_around(tree), dict(_defined(tree))
     found = []
     for number, (_, _, _, node, new) in enumerate(_changes(tree)):
@@ -65,6 +66,12 @@ def mutants(module: str) -> list[Mutant]:
         place = functions[node], defined[node]
         found.append(Mutant(module, file, number, getattr(node, "lineno", 0), was, now, *place))
     return found
+
+
+@cache
+def _text(file: Path) -> str:
+    """Return a source as it was at first: an editor may write it while its changes are tried."""
+    return file.read_text()
 
 
 def functions_around(tree: ast.Module) -> dict[ast.AST, str]:
