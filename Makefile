@@ -88,7 +88,7 @@ HOOK    = --jaxtyping-packages=$(subst $(SPACE),$(COMMA),$(strip $(SHAPES))),tes
 COMMA  := ,
 SPACE  := $(subst ,, )
 TESTS   = $(PYTHON) -m pytest -q -n 2 --dist worksteal -m '$(1) and not slow and not gpu and not browser'
-TOOLS  := tests/benchmarks tests/experiments tests/test_mutants.py tests/test_perturbed.py tests/test_simulate.py
+TOOLS  := tests/benchmarks tests/experiments tests/test_mutants.py tests/test_entered.py tests/test_perturbed.py tests/test_simulate.py
 test: install
 	$(call TESTS,not long) --shapes=checked $(HOOK) $(SHAPED)
 	$(call TESTS,not long) --shapes=elsewhere $(TOOLS:%=--ignore=%)
@@ -101,12 +101,14 @@ test-long: install
 test-tools: install
 	$(call TESTS,not gpu) $(TOOLS)
 
-# Small changes of the code that a test must notice: make mutants NAMES=precis_text.length; of what differs: SINCE=main
+# Small changes of the code that a test must notice: make mutants NAMES=precis_text.length; of what differs: SINCE=main;
+# TRIED="tests/text tests/cli" names the folders of tests
 NAMES  := precis_text precis.generation
 SAMPLE := 60
 LEAST  := 0.9
 mutants: install
-	$(PYTHON) -m tests.mutants $(if $(SINCE),--since $(SINCE),$(NAMES)) --sample $(SAMPLE) --least $(LEAST)
+	$(PYTHON) -m tests.mutants $(if $(SINCE),--since $(SINCE),$(NAMES)) --sample $(SAMPLE) --least $(LEAST) \
+		$(if $(TRIED),--tests $(TRIED))
 
 # One seed drives disk, kills, clock and clients: 200 seeds, one at a time on each core; SEEDS=10000 is the whole
 SEEDS  := 200

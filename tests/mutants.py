@@ -1,9 +1,10 @@
 """Small changes of the code that some test must notice: `python -m tests.mutants NAME ...`, or `make mutants`.
 
-It changes one place of a module (a comparison, a sign, a number, a condition) and runs the tests of that module: the
-file with its name, then the files that import it. A change that no test notices survives; either a test is missing, or
-the change lacks an effect, and then `surviving_mutants.toml` gives the reason. The test that notices a change runs
-again without it: a test that fails anyway notices nothing.
+It changes one place of a module (a comparison, a sign, a number, a condition) and runs the fast tests that enter the
+changed function, the quickest first, until one fails (`tests/entered.py` knows them). They are those of the folder that
+mirrors the module's package and of files with the module's name, or of `--tests`. A change that no test notices
+survives; either a test is missing, or the change lacks an effect, and then `surviving_mutants.toml` gives the reason.
+The test that notices a change runs again without it: a test that fails anyway notices nothing.
 
 The changed module exists only in a forked process that has already imported the libraries, and in the processes that
 its tests start (the reader of documents, commands), which find it by a `sitecustomize` in a temporary folder. Nothing
@@ -12,7 +13,7 @@ is written to the sources. A process that ignores `PYTHONPATH` does not see the 
 
 import argparse
 import ast
-import copy
+import gc
 import importlib
 import importlib.machinery
 import importlib.util
@@ -26,27 +27,29 @@ import tempfile
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
-from itertools import islice
 from pathlib import Path
 from types import CodeType
 from typing import Any, Literal
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.changes import Mutant, modules_of, mutants
+from tests.entered import MARKS, ROOT, KnownTest, entered_by, imports, tests_of
+
 KNOWN = Path(__file__).with_name("surviving_mutants.toml")
-SECONDS = 180  # of the processor for the tests of one change; more is an endless loop
-PATIENCE = 5  # times as long on the clock, since the machine may be busy
+SECONDS = 20  # of the processor for the tests of one change, beyond what they need; more is an endless loop
+PATIENCE = 4  # times as long on the clock, since the machine may be busy
+FIRST = 12  # tests in the first process: most changes are noticed there, and few files are read
+MOST = 30.0  # seconds of tests for one change
 Outcome = Literal["noticed", "survived", "out of time", "failed anyway"]
-_COMPARED = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
-}  # fmt: skip
-_COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult}
+# Of the Makefile
+_TOOLS = (
+    "benchmarks", "experiments", "test_mutants.py", "test_entered.py", "test_perturbed.py", "test_simulate.py",
+)  # fmt: skip
 _ROOMS = {"precis_text": ("text",), "precis_judge": ("judge",), "experiments": ("experiments",)}
 _SITE = """
 import sys
@@ -65,130 +68,9 @@ sys.meta_path.insert(0, Finder)
 _LIBRARIES = (
     "torch", "transformers", "transformers.modeling_utils", "transformers.models.bart.modeling_bart",
     "transformers.models.t5.modeling_t5", "transformers.generation", "safetensors.torch", "tokenizers", "scipy.stats",
-    "hypothesis", "jaxtyping", "beartype", "typer", "rich.console", "xxhash",
+    "hypothesis", "jaxtyping", "beartype", "typer", "rich.console", "rich.progress", "xxhash", "pydantic", "fastapi",
+    "uvicorn", "httpx", "prometheus_client", "sentencepiece", "pandas", "rouge_score.rouge_scorer",
 )  # fmt: skip
-_NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A changed module.
-
-    Attributes:
-        number: its place among the changes of the module.
-        line: the line of the change in the source.
-        was, now: the source of the changed expression.
-    """
-
-    module: str
-    file: Path
-    number: int
-    line: int
-    was: str
-    now: str
-
-    @property
-    def tree(self) -> ast.Module:
-        """The changed module, built on demand: a package has thousands of changes."""
-        tree = ast.parse(self.file.read_text())
-        parent, field, index, _, new = next(islice(_changes(tree), self.number, None))
-        _put(parent, field, index, new)
-        return ast.fix_missing_locations(ast.parse(ast.unparse(tree)))
-
-    @property
-    def name(self) -> str:
-        """The change in words, without its line, which other changes move."""
-        return f"{self.module}: {self.was} -> {self.now}"
-
-
-def changed_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the changes of one node, its children left as they are."""
-    new: Any = copy.copy(node)
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARED:
-        new.ops = [_COMPARED[type(node.ops[0])](), *node.ops[1:]]
-        yield new
-    elif isinstance(node, ast.BinOp) and type(node.op) in _COMPUTED and not _is_text(node):
-        new.op = _COMPUTED[type(node.op)]()
-        yield new
-    elif isinstance(node, ast.BoolOp):
-        new.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        yield new
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield node.operand
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int):
-        new.value = not node.value if isinstance(node.value, bool) else node.value + 1
-        yield new
-    elif isinstance(node, ast.Name) and node.id in _NAMES and isinstance(node.ctx, ast.Load):
-        new.id = _NAMES[node.id]
-        yield new
-    elif isinstance(node, ast.If | ast.IfExp):
-        new.test = ast.UnaryOp(ast.Not(), node.test)
-        yield new
-
-
-def _is_text(node: ast.BinOp) -> bool:
-    sides = (node.left, node.right)
-    return any(
-        isinstance(s, ast.JoinedStr) or (isinstance(s, ast.Constant) and isinstance(s.value, str))
-        for s in sides
-    )
-
-
-def mutants(module: str) -> list[Mutant]:
-    """Return all changes of a module, in the order of its lines."""
-    file = _source(module)
-    found = []
-    for number, (_, _, _, node, new) in enumerate(_changes(ast.parse(file.read_text()))):
-        was, now = (ast.unparse(part.test if isinstance(part, ast.If) else part) for part in (node, new))
-        found.append(Mutant(module, file, number, getattr(node, "lineno", 0), was, now))
-    return found
-
-
-def _source(module: str) -> Path:
-    """Return the file of a module. `find_spec` of a name with dots would import its package, and so the module."""
-    top, *inner = module.split(".")
-    spec = importlib.util.find_spec(top)
-    for part in inner:
-        assert spec is not None, f"{module}: no such module"
-        spec = importlib.machinery.PathFinder.find_spec(part, spec.submodule_search_locations)
-    assert spec is not None, f"{module}: no such module"
-    assert spec.origin is not None, f"{module}: lacks a source"
-    return Path(spec.origin)
-
-
-def _changes(tree: ast.Module) -> Iterator[tuple[ast.AST, str, int | None, ast.AST, ast.AST]]:
-    """Yield each change: the parent, the field and the index of a node, the node, and its replacement."""
-    for parent, field, index, node in _places(tree):
-        for new in changed_nodes(node):
-            yield parent, field, index, node, new
-
-
-def _places(node: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
-    """Yield the nodes that may change, each with its parent: no annotations, texts of errors, or decorators.
-
-    No assertions either; `zip(..., strict=True)` is one.
-    """
-    for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns", "decorator_list", "type_params") or isinstance(
-            value, ast.JoinedStr
-        ):
-            continue
-        for index, child in enumerate(value) if isinstance(value, list) else ((None, value),):
-            if isinstance(child, ast.AST) and not _is_assertion_or_text(child):
-                yield node, field, index, child
-                yield from _places(child)
-
-
-def _is_assertion_or_text(node: ast.AST) -> bool:
-    is_strict = isinstance(node, ast.keyword) and node.arg == "strict"
-    return is_strict or isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr)
-
-
-def _put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:
-    if index is None:
-        setattr(parent, field, node)
-    else:
-        getattr(parent, field)[index] = node
 
 
 class _Changed(importlib.machinery.SourceFileLoader):
@@ -207,51 +89,94 @@ class _Changed(importlib.machinery.SourceFileLoader):
         return compile(self._mutant.tree, str(self._mutant.file), "exec")
 
 
-def tests_of(module: str) -> list[str]:
-    """Return the test files of a module: the one with its name first, then the others that import it.
+def files_near(modules: Iterable[str]) -> list[Path]:
+    """Return the files of tests in the folders that mirror the packages of modules, and those with a module's name.
 
-    If there are none, they are the files of the nearest folder of tests that mirrors the module's package.
+    A module without such a folder has the files that import it.
     """
-    own = f"test_{module.rpartition('.')[2]}.py"
-    files = [f for f in sorted((ROOT / "tests").rglob("test_*.py")) if f.name == own or _imports(f, module)]
-    top, *inner = module.split(".")[:-1]
+    files = _files([ROOT / "tests"])
+    found: set[Path] = set()
+    for module in set(modules):
+        folder, own = _folder(module), f"test_{module.rpartition('.')[2]}.py"
+        for file in files:
+            is_inside = (
+                folder in file.parents if folder != ROOT / "tests" else imports(file.read_text(), module)
+            )
+            if is_inside or file.name == own:
+                found.add(file)
+    return sorted(found)
+
+
+def _folder(module: str) -> Path:
+    top, *inner = module.split(".")[:-1] or [module]
     folder = ROOT.joinpath("tests", *_ROOMS.get(top, ()), *inner)
-    while not files:
-        files, folder = sorted(folder.glob("test_*.py")), folder.parent
-    return [str(file) for file in sorted(files, key=lambda file: file.name != own)]
+    while not folder.is_dir():
+        folder = folder.parent
+    return folder
 
 
-def _imports(file: Path, module: str) -> bool:
-    text = file.read_text()
-    package, _, last = module.rpartition(".")
-    return (
-        f"from {module} import" in text
-        or f"import {module}" in text
-        or f"from {package} import {last}" in text
-    )
+def _files(places: Sequence[Path]) -> list[Path]:
+    """Return the files of tests in these folders, without the tests of tools, unless one of these is named."""
+    tools = [ROOT / "tests" / name for name in _TOOLS]
+    found = {file for place in places for file in ([place] if place.is_file() else place.rglob("test_*.py"))}
+    left = [tool for tool in tools if not any(place.is_relative_to(tool) for place in places)]
+    return sorted(file for file in found if not any(file.is_relative_to(tool) for tool in left))
 
 
-class _First:
-    """Writes down the first test that fails, or the file that cannot be imported."""
+class _Chosen:
+    """Runs only the chosen tests, and writes down the first that fails, or the file that cannot be imported."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, tests: Iterable[str], place: Path) -> None:
+        self._tests = set(tests)
         self._place = place
 
+    @staticmethod
+    def _name(node: Any) -> str:
+        test = node.nodeid.partition("::")[2]
+        return f"{node.path}::{test}" if test else str(node.path)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Choose."""
+        items[:] = [item for item in items if not self._tests.isdisjoint((str(item.path), self._name(item)))]
+
     def pytest_exception_interact(self, node: Any) -> None:
-        """Keep it."""
-        if not self._place.exists():
-            test = node.nodeid.partition("::")[2]
-            self._place.write_text(f"{node.path}::{test}" if test else str(node.path), "utf-8")
+        """Keep the first, and end at once, without what fixtures would tidy up."""
+        self._place.write_text(self._name(node), "utf-8")
+        os._exit(pytest.ExitCode.TESTS_FAILED)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """End, without the collections of garbage that pytest would begin."""
+        os._exit(exitstatus)
 
 
-def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
-    """Run the tests in a forked process with the change, and end it after `SECONDS` of the processor.
+def tried(mutant: Mutant, tests: Sequence[KnownTest]) -> Outcome:
+    """Run the tests that may notice a change, as many as `MOST` seconds allow, and first a few."""
+    outcome: Outcome = "survived"
+    for some in (tests[:FIRST], within(tests[FIRST:], MOST)):
+        if some and outcome == "survived":
+            outcome = outcome_of(mutant, [each.name for each in some], sum(each.seconds for each in some))
+    return outcome
 
+
+def within(tests: Sequence[KnownTest], seconds: float) -> Sequence[KnownTest]:
+    """Return the first tests that together take no more than these seconds."""
+    for number, test in enumerate(tests):
+        seconds -= test.seconds
+        if seconds < 0:
+            return tests[:number]
+    return tests
+
+
+def outcome_of(mutant: Mutant, tests: Sequence[str], seconds: float = 0.0) -> Outcome:
+    """Run tests, or files of them, in a forked process with the change.
+
+    It ends when it takes `SECONDS` of the processor more than three times what the tests take without the change.
     Tests that wait for ever end after `PATIENCE` times as long.
     """
     assert mutant.module not in sys.modules, f"{mutant.module}: was imported before it was changed"
     with tempfile.TemporaryDirectory() as folder:
-        outcome = _outcome(mutant, files, Path(folder))
+        outcome = _outcome(mutant, tests, Path(folder), seconds)
         first = Path(folder) / "first"
         if outcome == "noticed" and first.exists() and _fails_anyway(first.read_text("utf-8")):
             return "failed anyway"
@@ -262,26 +187,35 @@ def outcome_of(mutant: Mutant, files: Sequence[str]) -> Outcome:
 def _fails_anyway(test: str) -> bool:
     """Return whether a test fails without any change."""
     with tempfile.TemporaryDirectory() as folder:
-        return _outcome(None, [test], Path(folder)) != "survived"
+        return _outcome(None, [test], Path(folder), MOST) != "survived"
 
 
-def _outcome(mutant: Mutant | None, files: Sequence[str], folder: Path) -> Outcome:
+def _outcome(mutant: Mutant | None, tests: Sequence[str], folder: Path, seconds: float) -> Outcome:
+    files = [*dict.fromkeys(test.partition("::")[0] for test in tests)]
+    limit = SECONDS + 3 * seconds + len(files) / 5
     pid = os.fork()
     if pid == 0:
         os.setpgid(0, 0)
-        _run_changed(mutant, files, folder)
-    deadline = time.monotonic() + PATIENCE * SECONDS
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            if code == -signal.SIGXCPU:
-                return "out of time"
-            return "survived" if code == pytest.ExitCode.OK else "noticed"
-        time.sleep(0.05)
-    os.killpg(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return "out of time"
+        _run_changed(mutant, files, _Chosen(tests, folder / "first"), folder, limit)
+    deadline = time.monotonic() + PATIENCE * limit
+    try:
+        while time.monotonic() < deadline:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return _meaning(os.waitstatus_to_exitcode(status))
+            time.sleep(0.05)
+        return "out of time"
+    finally:  # also at Ctrl-C, which a group of its own does not get
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # with the processes that tests started and left behind
+        with suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+def _meaning(code: int) -> Outcome:
+    if code == -signal.SIGXCPU:
+        return "out of time"
+    return "survived" if code in (0, pytest.ExitCode.NO_TESTS_COLLECTED) else "noticed"
 
 
 def _change_started(mutant: Mutant, folder: Path) -> None:
@@ -294,9 +228,11 @@ def _change_started(mutant: Mutant, folder: Path) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
 
-def _run_changed(mutant: Mutant | None, files: Sequence[str], folder: Path) -> None:
+def _run_changed(
+    mutant: Mutant | None, files: Sequence[str], chosen: _Chosen, folder: Path, limit: float
+) -> None:
     used = sum(os.times()[:2])
-    resource.setrlimit(resource.RLIMIT_CPU, (int(used) + SECONDS, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used + limit) + 1, resource.RLIM_INFINITY))
     silence = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(silence, stream)
@@ -306,25 +242,10 @@ def _run_changed(mutant: Mutant | None, files: Sequence[str], folder: Path) -> N
             finder: Any = _Changed(mutant)
             sys.meta_path.insert(0, finder)
             _change_started(mutant, folder)
-        chosen = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not gpu and not browser"]
-        code = int(pytest.main([*chosen, *files], plugins=[_First(folder / "first")]))
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", MARKS]
+        code = int(pytest.main([*options, *files], plugins=[chosen]))
     finally:
         os._exit(code)
-
-
-def modules_of(names: Sequence[str]) -> list[str]:
-    """Return the modules that these names mean: modules, or packages with all in them."""
-    found = []
-    for name in names:
-        file = _source(name)
-        if file.name != "__init__.py":
-            found.append(name)
-            continue
-        inner = sorted(
-            f for f in file.parent.rglob("*.py") if f.read_text().strip() and f.name != "__init__.py"
-        )
-        found += [".".join((name, *f.relative_to(file.parent).with_suffix("").parts)) for f in inner]
-    return found
 
 
 def changed_since(commit: str) -> list[str]:
@@ -353,21 +274,25 @@ def main() -> int:
         type=float,
         default=1.0,
         metavar="SHARE",
-        help="of changes to notice or explain (default: 1)",
+        help="the share of changes to notice or explain (default: 1)",
     )
     parser.add_argument(
-        "--also", nargs="*", default=[], metavar="FOLDER", help="of tests to run behind those of the module"
+        "--tests",
+        nargs="+",
+        metavar="FOLDER",
+        help="folders or files of the tests to choose from (default: see above)",
     )
     given = parser.parse_args()
-    names = [*modules_of(given.names), *(changed_since(given.since) if given.since else [])]
-    also = [str(file) for folder in given.also for file in sorted((ROOT / folder).rglob("test_*.py"))]
-    tested = {name: [*dict.fromkeys([*tests_of(name), *also])] for name in dict.fromkeys(names)}
-    found = [mutant for name in tested for mutant in mutants(name)]
+    names = dict.fromkeys([*modules_of(given.names), *(changed_since(given.since) if given.since else [])])
+    found = [mutant for name in names for mutant in mutants(name)]
     if given.sample is not None and given.sample < len(found):
         found = random.Random(given.seed).sample(found, given.sample)
     _import_libraries()
+    places = [Path(place).resolve() for place in given.tests or ()]
+    files = _files(places) if places else files_near({mutant.module for mutant in found})
+    tests = entered_by(files)
     reasons = tomllib.loads(KNOWN.read_text()) if KNOWN.exists() else {}
-    return _report(found, tested, reasons, least=given.least)
+    return _report(found, lambda mutant: tried(mutant, tests_of(mutant, tests)), reasons, least=given.least)
 
 
 def _import_libraries() -> None:
@@ -376,10 +301,16 @@ def _import_libraries() -> None:
         importlib.import_module(name)
     for plugin in entry_points(group="pytest11"):
         importlib.import_module(plugin.module)
+    gc.collect()
+    gc.freeze()  # else each fork's first collection copies all of them
 
 
 def _report(
-    found: Sequence[Mutant], tested: dict[str, list[str]], reasons: dict[str, str], *, least: float = 1.0
+    found: Sequence[Mutant],
+    try_one: Callable[[Mutant], Outcome],
+    reasons: dict[str, str],
+    *,
+    least: float = 1.0,
 ) -> int:
     """Try the changes, print the survivors and the share of the others; Ctrl-C ends it with the figure so far.
 
@@ -390,7 +321,7 @@ def _report(
     unexplained = 0
     try:
         for mutant in found:
-            outcome = outcome_of(mutant, tested[mutant.module])
+            outcome = try_one(mutant)
             outcomes[outcome] += 1
             if outcome == "noticed":
                 continue

@@ -39,6 +39,11 @@ def test_units_are_lines_of_a_dialogue_and_sentences_of_a_single_line() -> None:
     assert split_units(" \n ") == []
 
 
+def test_baselines_take_three_units_by_default() -> None:
+    for text in (lead(_REPORT), longest(_REPORT), most_central(_REPORT)):
+        assert len(text.splitlines()) == 3
+
+
 def test_lead_takes_the_first_units_with_names() -> None:
     assert lead(_DIALOGUE, 2) == "Ann: Hi\nBob: Hello Ann, how are you?"
     assert lead(_TEXT, 99) == "\n".join(split_units(_TEXT))

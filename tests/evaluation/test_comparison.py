@@ -54,6 +54,14 @@ def test_speed_and_memory_are_those_of_each_model(comparison: Comparison) -> Non
     assert (speed["second"]["memory MiB"], speed["second"]["read whole %"]) == ("300", "50")
 
 
+def test_of_one_document_no_figure_has_an_interval(comparison: Comparison) -> None:
+    one = replace(
+        comparison, pairs=comparison.pairs[:1], summaries={"only": comparison.summaries["first"][:1]}
+    )
+    for table in one.tables():
+        assert not [cell for row in table.rows for cell in row if "[" in str(cell)]
+
+
 def test_broken_caps_cuts_marks_and_failures_are_counted(comparison: Comparison) -> None:
     shape = rows(comparison, "Summaries")
     first, second = shape["first"], shape["second"]

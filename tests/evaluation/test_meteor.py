@@ -149,6 +149,11 @@ def test_impossible_numbers_are_refused(wrong: dict[str, float]) -> None:
         Meteor(**wrong)  # type: ignore[arg-type]
 
 
+def test_the_ends_of_the_ranges_are_possible() -> None:
+    assert Meteor(alpha=0, beta=0, gamma=0).score(["a cat"], [["a cat"]]) == pytest.approx([100.0])
+    assert Meteor(alpha=1, beta=0, gamma=1).score(["a cat"], [["a cat"]]) == pytest.approx([0.0])
+
+
 def test_nothing_to_score_is_refused() -> None:
     with pytest.raises(UserError, match="at least one"):
         Meteor()([], [])

@@ -136,6 +136,17 @@ def test_written_files_hold_the_report(report: Report, tmp_path: Path) -> None:
     assert rows[1]["systems"]["good"]["rouge1"] == 100
 
 
+def test_a_report_goes_into_a_new_folder_or_replaces_the_old_one_and_people_can_read_its_letters(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "new" / "out"
+    for name in ("Zoë", "Åsa"):
+        pairs = [Pair(document=f"{name} came.", summary=f"{name} came.", id="a")]
+        score({"é": [f"{name} came."]}, pairs, baselines=()).write(folder)
+    assert "Åsa" in (folder / "examples.jsonl").read_text("utf-8")
+    assert "é" in (folder / "scores.json").read_text("utf-8")
+
+
 def test_comparison_is_paired_for_every_metric(report: Report) -> None:
     tests = report.compare("good", "poor|er")
     assert list(tests) == ["rouge1", "rouge2", "rougeL", "rougeLsum", "bleu"]

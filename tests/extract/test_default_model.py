@@ -74,6 +74,7 @@ def test_a_path_is_read_and_the_name_of_a_file_is_refused(
         summarize("report.md", words=20)
     assert summarize("report", words=20) == "report"  # no such file
     assert summarize(f"{TEXT} {TEXT} {TEXT}", sentences=1)  # longer than the name of a file can be
+    assert summarize(f"{TEXT}\0", sentences=1)  # no name either
     with pytest.raises(UserError, match=r"missing\.md: no such file"):
         summarize(Path("missing.md"))
 

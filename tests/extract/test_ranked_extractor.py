@@ -54,10 +54,14 @@ def test_a_long_document_pauses_so_that_others_come_in_between_and_nothing_chang
 
 def test_tokens_are_those_of_transformers() -> None:
     extractor = open_extractor("default")
-    theirs = unit_tokenizer(load_tokenizer(default_model()))
+    tokenizer = load_tokenizer(default_model())
+    theirs = unit_tokenizer(tokenizer)
     assert extractor.tokens.tokenize(TEXTS) == theirs.tokenize(TEXTS)
     assert extractor.tokens.counts(*TEXTS) == theirs.counts(*TEXTS)
     assert extractor.tokens.beginning(TEXTS[0], 4) == theirs.beginning(TEXTS[0], 4)
+    ids = tokenizer(TEXTS[0])["input_ids"]
+    assert {*ids} & {*tokenizer.all_special_ids}
+    assert extractor.tokens.decode(ids) == theirs.decode(ids)
     assert extractor.tokens.unknown == theirs.unknown
     assert extractor.open_tokenizer().name_or_path == str(default_model())
 

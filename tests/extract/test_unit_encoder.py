@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from precis.extract import unit_encoder
-from precis.extract.unit_encoder import UnitReader, _unit_vectors
+from precis.extract.unit_encoder import UnitReader, _unit_vectors, unit_tokenizer
 from precis.generation.model_loader import load_model
-from tests.tiny_models import save
+from tests.tiny_models import our_tokenizer, save
 
 
 def test_a_units_vector_is_its_tokens_mean_and_its_last_state() -> None:
@@ -37,6 +37,14 @@ def test_the_vectors_are_those_of_the_encoders_states_token_by_token(kind: str, 
         torch.testing.assert_close(vector, torch.cat([own.mean(0), own[-1]]), atol=1e-5, rtol=1e-5)
         place += len(row)
     assert place + len(after) == len(states)
+
+
+def test_a_text_of_cut_tokens_shows_no_control_tokens() -> None:
+    tokenizer = our_tokenizer()
+    tokens = unit_tokenizer(tokenizer)
+    ((first, *_),) = tokens.encode(["Ann sings"])
+    shown = tokens.decode([first, tokenizer.unk_token_id, tokenizer.eos_token_id])
+    assert shown.strip() == tokens.decode([first]).strip() != ""
 
 
 def test_the_memory_of_the_previous_pass_is_given_back_before_a_large_one(

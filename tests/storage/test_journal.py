@@ -44,6 +44,11 @@ def test_what_is_appended_is_there_at_once_and_read_again(tmp_path: Path, kind: 
     assert [one.name for one in path.parent.iterdir()] == ["j"]
 
 
+def test_people_can_read_the_letters_of_a_journal(tmp_path: Path) -> None:
+    filled(tmp_path / "j", 2)
+    assert "ü" in (tmp_path / "j").read_text("utf-8")
+
+
 def test_a_file_cut_at_any_byte_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     path = tmp_path / "j"
     filled(path, 3)

@@ -15,6 +15,7 @@ from precis.storage.model_files import (
     check_decoding,
     check_sizes,
     check_tokenizer_settings,
+    find_adapter,
     plain_settings,
     read_header,
     read_headers,
@@ -369,3 +370,18 @@ def test_empty_entries_and_a_missing_file_name_nothing(tmp_path: Path) -> None:
     nothing: tuple[Any, ...] = (None, False, {}, "")
     for value in nothing:
         check_decoding({"trust_remote_code": value, "compile_config": value}, "generation_config.json")
+
+
+def test_an_adapter_is_found_in_its_run_and_not_in_a_folder_of_runs_with_several_seeds(
+    tmp_path: Path,
+) -> None:
+    adapter = tmp_path / "seed-1" / "adapter"
+    adapter.mkdir(parents=True)
+    assert find_adapter(adapter.parent) is None
+    (adapter / "adapter.json").write_text("{}")
+    assert find_adapter(adapter.parent) == find_adapter(adapter) == adapter
+    (tmp_path / "seeds.json").write_text("{}")
+    with pytest.raises(UserError, match=r"holds runs with several seeds.*such as .*seed-1"):
+        find_adapter(tmp_path)
+    (tmp_path / "config.json").write_text("{}")  # a model that was copied there
+    assert find_adapter(tmp_path) is None

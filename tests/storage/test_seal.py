@@ -17,6 +17,7 @@ from precis.storage.seal import (
     check_sealed,
     checking_sealed,
     finish_or_remove,
+    replace_folder,
     seal_text,
     write_folder,
 )
@@ -28,6 +29,11 @@ def folder(tmp_path: Path) -> Path:
     place = tmp_path / "model"
     write_folder(place, lambda new: (new / "config.json").write_text("{}"))
     return place
+
+
+def test_a_folder_is_made_with_those_above_it(tmp_path: Path) -> None:
+    replace_folder(tmp_path / "new" / "model", lambda new: (new / "config.json").write_text("{}"))
+    check_sealed(tmp_path / "new" / "model")
 
 
 def test_any_bit_of_the_seal_counts(folder: Path) -> None:

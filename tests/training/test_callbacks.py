@@ -4,6 +4,7 @@ import io
 import json
 import math
 import signal
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from precis.training import Curves, JsonLines, ProgressBar, TensorBoard, standard_callbacks
 from precis.training.callbacks import StepInfo, TrainResult, read_metrics
-from precis.training.curves import draw_curves
+from precis.training.curves import _panels, draw_curves
 from precis_text.errors import DivergedError
 from tests.devices import chosen
 from tests.training import tiny
@@ -101,11 +102,7 @@ def test_the_curves_mark_the_step_of_the_best_checkpoint(
 ) -> None:
     marked: list[int | None] = []
 
-    def draw(records: Any, path: Path, *, kept: int | None = None) -> None:
-        marked.append(kept)
-        draw_curves(records, path, kept=kept)
-
-    monkeypatch.setattr("precis.training.curves.draw_curves", draw)
+    monkeypatch.setattr("precis.training.curves.draw_curves", lambda *_, kept: marked.append(kept))
     monkeypatch.setattr("precis.training.curves._SHARE", 0)  # each time, however long it takes
     losses = iter([3.0, 1.0, 2.0])
     tiny.run(
@@ -124,11 +121,12 @@ def test_a_run_that_keeps_its_last_weights_marks_the_last_step(
 ) -> None:
     marked: list[int | None] = []
     monkeypatch.setattr("precis.training.curves.draw_curves", lambda *_, kept: marked.append(kept))
+    monkeypatch.setattr("precis.training.curves._SHARE", 0)
     losses = iter([1.0, 2.0, 3.0])
     callbacks = [JsonLines(), Curves(kept="last")]
     tiny.run(tmp_path, callbacks=callbacks, validate=lambda _: {"loss": next(losses)}, validate_every=4)
 
-    assert marked[-1] == 12
+    assert marked == [4, 8, 12, 12]
 
 
 def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
@@ -161,6 +159,18 @@ def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
         legend = axes.get_legend()
         assert legend is not None
         assert "kept: step 2" in [text.get_text() for text in legend.get_texts()]
+
+
+def test_accuracies_and_scores_have_their_own_panels() -> None:
+    names = {"loss", "rtd_accuracy", "mlm_accuracy", "rougeL", "loss/a", "learning_rate"}
+    assert {title: shown for title, _, shown in _panels(names)} == {
+        "Loss per target": ["loss", "nll"],
+        "Loss of each set": ["loss/a"],
+        "RTD accuracy": ["rtd_accuracy", "rtd_baseline"],
+        "Accuracy": ["mlm_accuracy"],
+        "Scores": ["rougeL"],
+        "Learning rate": ["learning_rate"],
+    }
 
 
 def test_the_parts_of_an_extractors_loss_are_no_scores_and_one_step_has_a_point_and_a_whole_place(
@@ -223,6 +233,7 @@ def _console(*, terminal: bool) -> tuple[Console, io.StringIO]:
 
 def test_without_a_terminal_there_is_a_plain_line_for_each_record_and_no_bar(tmp_path: Path) -> None:
     console, stream = _console(terminal=False)
+    began = time.perf_counter()
 
     tiny.run(
         tmp_path,
@@ -238,7 +249,8 @@ def test_without_a_terminal_there_is_a_plain_line_for_each_record_and_no_bar(tmp
     assert lines[1].endswith(" left")
     assert lines[2].startswith("step 12/12  loss ")
     assert lines[3].startswith("validation at step 12: loss ")
-    assert "best so far" in lines[3]
+    assert "(best so far)" in lines[3]
+    assert int(lines[3].rpartition("[")[2].removesuffix(" s]")) <= time.perf_counter() - began + 1
     assert lines[4].startswith("done at step 12 of 12; best at step 12: ")
     assert len(lines) == 5
     assert "\x1b" not in stream.getvalue()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from safetensors import SafetensorError
 
-from precis.storage.seal import check_seal
+from precis.storage.seal import DamagedError, check_seal
 from precis.training import TrainSettings, checkpoint, load_weights
 from precis.training.checkpoint import Checkpoints, RunState
 from precis.training.optimizer import build_optimizer
@@ -80,12 +80,12 @@ def test_the_name_of_a_new_folder_of_checkpoints_is_on_the_disk_before_the_first
     synced: list[tuple[str, int]] = []
 
     def sync(place: Path) -> None:
-        synced.append((place.name, len(list((tmp_path / "run" / "checkpoints").iterdir()))))
+        synced.append((place.name, len(list((tmp_path / "runs" / "first" / "checkpoints").iterdir()))))
 
     monkeypatch.setattr(checkpoint, "sync_directory", sync)
     for step in (1, 2):
-        _save(Checkpoints(tmp_path / "run" / "checkpoints", keep=2), step)
-    assert synced == [("run", 0), (tmp_path.name, 0)]
+        _save(Checkpoints(tmp_path / "runs" / "first" / "checkpoints", keep=2), step)
+    assert synced == [("first", 0), ("runs", 0)]
 
 
 def test_a_full_disk_loses_no_good_checkpoint_and_leaves_no_debris(
@@ -168,6 +168,18 @@ def test_weights_are_loaded_from_a_verified_checkpoint_only(tmp_path: Path) -> N
         load_weights(model, checkpoints.path(10))
     with pytest.raises(UserError, match="does not exist; check the path"):
         load_weights(model, checkpoints.path(99))
+
+
+def test_best_weights_that_are_not_finite_are_damaged_whatever_their_seal_says(tmp_path: Path) -> None:
+    checkpoints, model = Checkpoints(tmp_path, keep=2), tiny.TinyModel()
+    next(model.parameters()).data[0] = float("nan")
+    checkpoints.hold(model, 5)
+    state = RunState(step=10, best_step=5, best_value=0.5)
+    optimizer = build_optimizer(tiny.TinyModel(), TrainSettings(steps=1))
+    checkpoints.save(tiny.TinyModel(), optimizer, state, {"seed": 0, "select": {"metric": "loss"}})
+    checkpoints.verify_best(5)
+    with pytest.raises(DamagedError, match="is not finite"):
+        checkpoints.verify_best(5, model=model)
 
 
 def test_tidying_removes_what_a_killed_save_left_and_nothing_of_the_user(tmp_path: Path) -> None:

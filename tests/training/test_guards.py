@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from precis.objectives.losses import Loss
+from precis.objectives.losses import InTurn, Loss
 from precis.training import Highest, JsonLines, Lowest, load_weights
 from precis.training.callbacks import read_metrics
 from precis.training.state_tensors import not_finite
@@ -49,6 +49,31 @@ def test_a_step_that_is_not_finite_is_skipped_and_counted(
     assert [records[step]["skipped"] for step in (2, 4, 6, 8)] == [0, 2, 0, 1]
     assert "loss" not in records[4]
     assert math.isfinite(records[8]["loss"])
+
+
+def test_by_default_a_run_logs_every_ten_steps_and_fails_at_the_tenth_bad_one(tmp_path: Path) -> None:
+    tiny.run(tmp_path / "good", steps=20, callbacks=[JsonLines()])
+    assert [r["step"] for r in read_metrics(tmp_path / "good" / "metrics.jsonl")] == [10, 20]
+    with pytest.raises(RunError, match="not finite for 10 steps in a row, up to step 11"):
+        tiny.run(tmp_path / "bad", loss=_poisoned(*range(1, 12)))
+
+
+def test_of_objectives_in_turn_the_later_ones_have_no_turn_after_a_bad_one_and_else_each_has_one(
+    tmp_path: Path,
+) -> None:
+    poisoned, seen = _poisoned(1), []
+
+    def first(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
+        seen.append("first")
+        found: Loss = poisoned(model, batch)
+        return found
+
+    def second(model: nn.Module, batch: tiny.Rows, _: Any) -> Loss:
+        seen.append("second")
+        return tiny.objective(model, batch)
+
+    tiny.run(tmp_path, steps=3, loss=InTurn((first, second)))
+    assert seen == ["first", "second", "first", "first", "second"]
 
 
 def test_a_skipped_step_leaves_weights_and_moments_alone(tmp_path: Path) -> None:
@@ -89,7 +114,7 @@ def test_a_signal_finishes_the_step_saves_and_the_same_call_goes_on(
     handler = signal.getsignal(number)
     result = tiny.run(tmp_path / "a", loss=stop_at_six)
 
-    assert (result.step, result.interrupted) == (6, True)
+    assert (result.step, result.interrupted, result.stopped_early) == (6, True, False)
     assert (tmp_path / "a" / "checkpoints" / "step-00000006").exists()
     assert signal.getsignal(number) == handler
 
@@ -98,6 +123,19 @@ def test_a_signal_finishes_the_step_saves_and_the_same_call_goes_on(
     tiny.run(tmp_path / "b", model=undisturbed)
     assert (result.step, result.interrupted) == (12, False)
     tiny.assert_identical(tiny.weights(resumed), tiny.weights(undisturbed))
+
+
+def test_a_signal_at_the_last_step_does_not_hide_that_the_run_diverged(tmp_path: Path) -> None:
+    poisoned, calls = _poisoned(0, 1, 2), itertools.count(1)
+
+    def loss(model: nn.Module, batch: tiny.Rows) -> Loss:
+        if next(calls) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        found: Loss = poisoned(model, batch)
+        return found
+
+    with pytest.raises(DivergedError):
+        tiny.run(tmp_path, steps=3, loss=loss)
 
 
 @pytest.mark.parametrize("at_step", [4, 12])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 
 import pytest
@@ -39,6 +40,21 @@ def test_a_second_ctrl_c_interrupts_at_once_and_a_second_sigterm_does_not() -> N
         _send(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             _send(signal.SIGINT)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGHUP")
+def test_a_closed_terminal_stops_the_run_unless_nohup_has_it_ignored() -> None:
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with interruptions() as ignoring:
+            _send(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        with interruptions() as listening:
+            _send(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (ignoring.requested, listening.requested) == (False, True)
 
 
 def test_off_the_main_thread_nothing_is_caught_and_nothing_breaks() -> None:

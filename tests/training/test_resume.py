@@ -288,6 +288,15 @@ def test_a_run_inside_a_hold_of_its_own_process_does_not_end_the_hold(tmp_path: 
     assert subprocess.run(other, capture_output=True, check=False).returncode == 0
 
 
+def test_a_start_removes_at_once_what_a_kill_or_other_settings_left(tmp_path: Path) -> None:
+    tiny.run(tmp_path, keep_checkpoints=3)
+    (tmp_path / "checkpoints" / "best.json").unlink(missing_ok=True)
+
+    tiny.run(tmp_path, keep_checkpoints=1, batches=None)
+
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000012"]
+
+
 def test_damage_is_told_by_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     tiny.run(tmp_path)
     _flip(tmp_path / "checkpoints" / "step-00000012")

@@ -1,5 +1,6 @@
 """The loop's promises: what the curve depends on, and what it does not."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,18 @@ def test_training_learns(tmp_path: Path) -> None:
     assert witness.steps[0].loss > 2.9
     assert witness.steps[-1].loss < 1.5
     assert witness.ends == [result]
+
+
+def test_validation_is_not_training_time(tmp_path: Path) -> None:
+    def validate(_: nn.Module) -> dict[str, float]:
+        validating = time.perf_counter()
+        while time.perf_counter() - validating < 0.05:
+            pass
+        return {"loss": 1.0}
+
+    began = time.perf_counter()
+    result = tiny.run(tmp_path, steps=2, validate=validate, validate_every=1)
+    assert 0 < result.seconds <= time.perf_counter() - began - 0.1
 
 
 def _summed_in_double(model: nn.Module, batch: tiny.Rows) -> Loss:

@@ -138,7 +138,7 @@ class Comparison:
                     str(sum(not each.finished for each in found)),
                     _percent([not each for each in copied]),
                     _percent(copied),
-                    str(marked) if marked else "-",
+                    "-" if not marked else str(marked) if self.marks.has_intervals else f"{marked.mean:.1f}",
                     f"{other.mean:.0f}" if other else "-",
                     str(sum(bool(each.error) for each in found)),
                 ]

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from precis.generation.summarizer import Summarizer
     from precis.generation.writers.writer import Writer
 
-_LONGEST_NAME = 1024  # characters of a path
-
 
 def summarize(
     text: str | Path | Passages,
@@ -71,9 +69,7 @@ def summarize(
 
 def _refuse_name(text: str) -> None:
     """Raise `UserError` if a text is the name of an existing file."""
-    if len(text) > _LONGEST_NAME or not text.strip() or not text.isprintable():
-        return
-    if os.path.isfile(text):  # noqa: PTH113  False for a text too long to be a name; Path.is_file raises
+    if os.path.isfile(text):  # noqa: PTH113  False for a text that can be no name; Path.is_file raises
         raise UserError(
             f"{text!r} is the name of a file, not a text; to summarize the file, write summarize(Path({text!r}))"
         )

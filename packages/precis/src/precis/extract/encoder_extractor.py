@@ -91,10 +91,11 @@ class EncoderExtractor(Extractor):
             for start in range(0, len(each.units), WINDOW)
         ]
         found: dict[int, tuple[list[float], float]] = {}
-        for batch in filled([len(window[0]) for window in windows], _UNITS):
+        lengths = [len(told) for told, _ in windows]
+        for batch in filled(lengths, _UNITS):
             states = pad_sequence([windows[place][1] for place in batch], batch_first=True)
             told = pad_sequence([windows[place][0] for place in batch], batch_first=True).to(states)
-            sizes = torch.tensor([len(windows[place][0]) for place in batch], device=states.device)
+            sizes = torch.tensor([lengths[place] for place in batch], device=states.device)
             valid = torch.arange(states.shape[1], device=states.device) < sizes[:, None]
             logits, words = self.scorer(states, told, valid)
             rows = zip(batch, logits.sigmoid().tolist(), sizes.tolist(), words.tolist(), strict=True)
