@@ -478,3 +478,9 @@ def test_all_is_quoted_below_a_dated_line_that_says_who_wrote_it(lines: list[str
 def test_a_plain_text_of_60_words_is_no_stub() -> None:
     stub = "To view this e-mail, open it elsewhere."
     assert [is_stub(f"{stub} {'word ' * more}") for more in (0, 52, 53)] == [True, True, False]
+
+
+def test_a_mail_of_more_parts_than_anybody_attaches_is_refused_before_it_is_parsed() -> None:
+    part = b'Content-Type: multipart/mixed; boundary="a"\n\n--a\n'
+    with pytest.raises(UserError, match="has more than 5,000 parts"):
+        mail.read(b"Subject: x\n" + 50_000 * part)

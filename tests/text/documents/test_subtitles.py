@@ -394,3 +394,12 @@ def test_a_sentence_over_two_cues_names_its_speaker_once() -> None:
     assert times(found) == ["0:00:00", "0:00:01", "0:00:02", "0:00:03", "0:00:04"]
     late = b"WEBVTT\n\n00:00.000 --> 00:01.000\nAnn: Well. The\n\n00:09.000 --> 00:10.000\nAnn: wall fell.\n"
     assert read_content(late).text == "Ann: Well. The\nAnn: wall fell."
+
+
+def test_a_voice_that_does_not_end_takes_the_rest_of_its_line() -> None:
+    cue = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+    assert read_content(
+        f"{cue}<v Ann>It rains and 2 < 3.\nRye <v Bob\n".encode(), name="a.vtt"
+    ).text.endswith("Rye")
+    with pytest.raises(UserError, match="contains no text"):
+        read_content(f"{cue}{'<v ' * 1000}".encode(), name="a.vtt")

@@ -19,6 +19,7 @@ _TIMES = re.compile(rf"^\s*{_CLOCK}\s*(?:-{{1,2}}>|→|,)\s*{_CLOCK}(?:\s|$)")
 _ARROW = re.compile(r"->|→")
 _NUMBER = re.compile(r"\s*(?:\d+|[\da-f-]{36}/[\d-]+)\s*")  # Teams: of the call and the cue
 _VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
+_OPEN_VOICE = re.compile(r"<v[.\s]")
 _BEFORE_VOICE = re.compile(r"(?=<v[.\s])")
 _TAG = re.compile(r"<rt>.*?</rt>|</?[a-zA-Z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}|[♪♫]")
 _BREAK = re.compile(r"\[br\]|<br\s*/?>", re.IGNORECASE)
@@ -217,7 +218,9 @@ def _ttml_seconds(time: str, rate: float, ticks: float) -> float:
 
 
 def _plain(line: str) -> str:
-    return " ".join(unescape(_TAG.sub("", line)).split())
+    text = _TAG.sub("", line)
+    cut_off = _OPEN_VOICE.search(text, text.rfind(">") + 1)  # a tag that does not end takes the rest
+    return " ".join(unescape(text[: cut_off.start()] if cut_off else text).split())
 
 
 def _voice(line: str) -> str:

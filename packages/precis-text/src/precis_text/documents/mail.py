@@ -54,7 +54,8 @@ _PLAIN = {"enriched": plain_of_enriched, "richtext": plain_of_enriched, "calenda
 _AROUND = "text around the parts of the mail"
 _LONGEST_PREAMBLE = 40  # words
 _STUB_SHARE = 0.4  # of the words of the HTML part
-_MOST_DOCUMENTS = 20_000
+_MOST_DOCUMENTS, _MOST_PARTS = 20_000, 5_000
+_PART = re.compile(rb"^content-type:", re.IGNORECASE | re.MULTILINE)
 _MOST_NESTED = 20
 
 
@@ -81,7 +82,9 @@ def read(content: bytes) -> Passages | list[Passages]:
 
 
 def _parsed(content: bytes) -> EmailMessage:
-    """Parse a mail; boundaries that lack their quotation marks get them."""
+    """Parse a mail; boundaries that lack their quotation marks get them. Raise `UserError` if it has too many parts."""
+    if len(_PART.findall(content)) > _MOST_PARTS:
+        raise UserError(f"has more than {_MOST_PARTS:,} parts; it may be damaged or malicious")
     quoted = _HEADER_LINES.sub(lambda found: _BOUNDARY.sub(rb'\1"\2"', found.group()), content)
     return BytesParser(policy=policy.default).parsebytes(quoted)
 
