@@ -52,7 +52,8 @@ _INDENT = 9  # one more than the most spaces before a section's number
 _TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
 # The first line of a block, of three words at most, below which text follows: "2. Fees"
 _OPENS = re.compile(
-    r"(?:\A|\n[ \t]*\n)(\d{1,2})\. [^\W\d_a-z][^\s,]+(?: (?!(?:the|an?|it)\b)[^\s,]+){0,2}(?<![.!?:;,])\n(?!\s*(?:\d{1,2}\.? |\n|\Z))"
+    r"(?:\A|\n[ \t]*\n)(\d{1,2})\. [^\W\d_a-z][^\s,]+(?: (?!(?:the|an?|it)\b)[^\s,]+){0,2}"
+    r"(?<![.!?:;,])\n(?!\s*(?:\d{1,2}\.? |\n|\Z))"
 )
 _PART = re.compile(rf"(?:{AGENDA}|Section|Chapter|Kapitel|Article|Artikel) \d{{1,2}}\b")
 _COMPANY = re.compile(  # a short title may end so; its small letters are those of such words

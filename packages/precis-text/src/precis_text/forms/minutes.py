@@ -176,9 +176,7 @@ def _line(
     statement = plain(said[place])
     if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
-    told = with_question(
-        said, place, lambda asked: asked in replies or _stays_open(said, asked, source, known)
-    )
+    told = with_question(said, place, lambda at: at in replies or _stays_open(said, at, source, known))
     if known.next.search(_headed(said, place, source)) and not statement.endswith("?"):
         return _shown(told, "next", source)
     if _stays_open(said, place, source, known):
