@@ -64,3 +64,8 @@ def test_the_method_of_a_recipe_is_its_main_part_and_its_ingredients_are_not() -
         "Cook": 1.0,
     }
     assert weights(f"The wells\n\nWater is short.\n\n{method}") == {"Water": 1.0, "Cook": 0.25}
+
+
+def test_a_report_with_a_heading_for_ingredients_is_no_recipe() -> None:
+    report = "Ingredients\n\nDye was found in tea.\n\nMethods\n\nSamples were frozen.\n\nResults\n\nForty had dye.\n"
+    assert weights(report) == {"Dye": 1.0, "Samples": 0.25, "Forty": 1.0}

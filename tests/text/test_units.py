@@ -265,6 +265,27 @@ def test_numbered_lines_that_open_blocks_are_headings_if_their_numbers_follow_ea
         assert not [unit for unit in extraction_units(f"{first}\n\n{other}")[:2] if unit.heading]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("1. Mix the flour with the water\nStir it well.", "2. Bake the bread for an hour\nLet it cool."),
+        ("1. Ann brings the tent\nIt is old.", "2. Ben pays the bill\nThe money is in the box."),
+        ("1. Smith J, Moe B\nThe harbour of Bath.", "2. Moe B, Smith J\nThe quay of Bath."),
+        ("1 In the beginning was the word\nIt was old.", "2 And the word was there\nIt was new."),
+    ],
+)
+def test_steps_references_and_verses_with_numbers_are_no_headings(first: str, second: str) -> None:
+    assert not [unit.text for unit in extraction_units(f"{first}\n\n{second}") if unit.heading]
+
+
+@pytest.mark.parametrize(
+    "name", ["Club members", "TV sets", "Golf club members", "TC Electronics", "KFC", "NFC tags"]
+)
+def test_an_item_that_names_no_club_has_no_number(name: str) -> None:
+    items = [f"{name} must pay the fee in May.", "Others of us pay it in June."]
+    assert texts(f"1. {items[0]}\n\n2. {items[1]}") == items
+
+
 @pytest.mark.parametrize("line", ["1. Buy milk\n2. Buy bread.", "I work for Harbour Print Ltd."])
 def test_an_item_and_a_sentence_are_no_headings(line: str) -> None:
     assert not any(unit.heading for unit in extraction_units(line))

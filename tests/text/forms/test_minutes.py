@@ -2,6 +2,7 @@
 
 import re
 from importlib.resources import files
+from itertools import pairwise
 
 import pytest
 
@@ -723,8 +724,8 @@ def test_a_question_of_a_heading_with_two_is_no_open_question() -> None:
         ),
         (
             "Which colour does the board want?",
-            "We decided on green.",
-            "[turn 2] Ann: Which colour does the board want? – Bob: We decided on green.",
+            "Agreed, green then.",
+            "[turn 2] Ann: Which colour does the board want? – Bob: Agreed, green then.",
         ),
         (
             "Which colour does the board want?",
@@ -794,3 +795,52 @@ def test_an_item_below_a_heading_keeps_the_marks_within_it(item: str) -> None:
         f"It rained on the old quay all day.\n\nAction items\n\n- {item}\n- Sell the old boat\n", "actions"
     )
     assert found[0].startswith(item)
+
+
+@pytest.mark.parametrize(
+    "answer", ["We agreed to buy the tent.", "We decided on green.", "Dee will order the tent."]
+)
+def test_an_answer_with_a_subject_and_a_verb_needs_no_question(answer: str) -> None:
+    found = minutes(f"Ann: Is it raining?\nBob: {answer}\nCem: The boat is wet and the quay is old.").lines
+    shown = [line.shown for line in found if line.part in ("decisions", "actions")]
+    assert len(shown) == 1
+    assert shown[0].startswith(f"[turn 2] Bob: {answer}")
+
+
+@pytest.mark.parametrize(
+    ("meeting", "told"),
+    [
+        (
+            "Dee: Shall we meet again?\nAnn: Yes, the next meeting is on 4 May.",
+            {"next": 1},
+        ),
+        (
+            "Bob: Do we approve the plan for the boat?\nCem: Yes, we approved it on Monday.",
+            {"decisions": 1},
+        ),
+        (
+            "Bob: Is Dee coming on Friday?\nDee: No idea yet, but I will send you the slides by Thursday.",
+            {"actions": 1, "questions": 1},
+        ),
+    ],
+)
+def test_minutes_say_nothing_twice(meeting: str, told: dict[str, int]) -> None:
+    found = minutes(meeting).lines
+    assert {part: sum(line.part == part for line in found) for part in told} == told
+    spans = sorted((line.start, line.stop) for line in found)
+    assert all(stop <= start for (_, stop), (start, _) in pairwise(spans))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The chair will retire in May.",
+        "The architect will die rich.",
+        "The director will leave us in June.",
+        "The manager will speak about roses at the fair.",
+        "The director has agreed to step down.",
+        "The secretary will get married in May.",
+    ],
+)
+def test_what_somebody_in_an_office_does_may_be_no_task(said: str) -> None:
+    assert lines(f"Minutes of the club\n\nThe stile is broken. {said} It rains.", "actions") == []

@@ -126,7 +126,7 @@ class Pauses:
         if not found or len(rest) < _STATEMENT:
             return ""
         last, opening = found["last"].lower(), found.group().rstrip()
-        is_comma = opening.endswith((",", " is", " titled"))
+        is_comma = opening.endswith((",", " is", " is titled"))
         is_subject = rest[0].strip(_MARKS) in _table("subjects", self.language)
         is_purpose = last == "so" and not _table("purposes", self.language).isdisjoint(rest[1:4])
         adjectives = _table("opening_adjectives", self.language)

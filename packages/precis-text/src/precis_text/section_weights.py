@@ -27,8 +27,10 @@ def section_weights(units: Sequence[TextUnit]) -> list[float]:
     """Return the factor on the score of each unit of a document, by the section that it is in."""
     headings = [_HEADING.fullmatch(unit.text.lower()) if unit.heading else None for unit in units]
     listed = [place for place, found in enumerate(headings) if found and found[2] in _FACTORS]
-    is_recipe = any(found and found[2] in _INGREDIENTS for found in headings)
-    factors = {name: 1.0 if is_recipe and factor == _METHODS else factor for name, factor in _FACTORS.items()}
+    heads = {found[2] for found in headings if found} & {*_FACTORS}
+    is_recipe = not heads.isdisjoint(_INGREDIENTS) and all(_FACTORS[head] < 1 for head in heads)
+    methods = {name for name, factor in _FACTORS.items() if factor == _METHODS}
+    factors = _FACTORS | dict.fromkeys(methods if is_recipe else _INGREDIENTS, 1.0)
     weights, weight, number = [], 1.0, None
     for place, found in enumerate(headings):
         if found is not None:

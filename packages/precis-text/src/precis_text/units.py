@@ -42,7 +42,7 @@ BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
 _TICKED = re.compile(rf"\s*(?:(?:[-*•–—+]|\d{{1,3}}[.)])\s+)*{_DONE}\s")
 # "3." may be a date: "3. Oktober"
 _MARK = re.compile(rf"(?:(?:[-*•–—]|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{2,4}})\)|{BOX})\s+)+(?=\S)")
-_CLUB = r"(?:[A-Z]?FC|FSV|FCK|CfR|B?SC|[MT]?SV|Vf[BLR]|T[CV]|TuS|SG|(?:\w+[ -])?[Cc]lub|\w*[Ll]iga)\b"
+_CLUB = r"(?:[AFH]?FC|FSV|FCK|CfR|B?SC|[MT]?SV|Vf[BLR]|TuS|SG|[A-Z]\w+ Club(?= [A-Z])|\w*[Ll]iga)\b"
 _NUMBERED = re.compile(rf"(\d{{1,2}})\.(?: |(?=[^\W\d_a-z]))(?!{_CLUB})(?=\S+(?: \S+){{4}})")
 _SECTION = re.compile(
     r"(?:\d{1,2}\.? [^\W\d_a-z][^\d_a-z]+: )?(\d{1,2}(?:\.\d{1,2}){1,4})\.? (?=[^\W\d_a-z])"
@@ -50,9 +50,10 @@ _SECTION = re.compile(
 )
 _INDENT = 9  # one more than the most spaces before a section's number
 _TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
-# The first line of a block below which text follows: "2. Fees"
+# The first line of a block, of three words at most, below which text follows: "2. Fees"
 _OPENS = re.compile(
-    r"(?:\A|\n[ \t]*\n)(\d{1,2})\.? [^\W\d_a-z][^\n]{2,80}(?<![.!?:;,])\n(?!\s*(?:\d{1,2}\.? |\n|\Z))"
+    r"(?:\A|\n[ \t]*\n)(\d{1,2})\. [^\W\d_a-z][^\s,]+(?: (?!(?:the|an?|it)\b)[^\s,]+){0,2}"
+    r"(?<![.!?:;,])\n(?!\s*(?:\d{1,2}\.? |\n|\Z))"
 )
 _PART = re.compile(rf"(?:{AGENDA}|Section|Chapter|Kapitel|Article|Artikel) \d{{1,2}}\b")
 _COMPANY = re.compile(  # a short title may end so; its small letters are those of such words

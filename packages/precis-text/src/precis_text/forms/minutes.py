@@ -77,7 +77,7 @@ def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues
     """Check whether a topic is the heading of another part, or lacks one and holds a line of it or a greeting."""
     if topic.heading:
         return any(head.fullmatch(topic.heading) for head in known.heads.values())
-    holds = any(topic.start <= start and stop <= topic.stop for start, stop in told)
+    holds = any(topic.start < stop and start < topic.stop for start, stop in told)
     return holds or known.greets.search(topic.shown.rpartition(": ")[2]) is not None
 
 
@@ -176,10 +176,10 @@ def _line(
     statement = plain(said[place])
     if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
-    told = with_question(said, place, {*replies})
+    told = with_question(said, place, lambda at: at in replies or _stays_open(said, at, source, known))
     if known.next.search(_headed(said, place, source)) and not statement.endswith("?"):
         return _shown(told, "next", source)
-    if known.open.search(known.hours.sub("", statement)) or _stays_open(said, place, source, known):
+    if _stays_open(said, place, source, known):
         return _shown(said[place], "questions", source)
     owner = said[replies[place]].speaker if place in replies else _owner(said, place, known)
     if owner is not None:
@@ -251,8 +251,10 @@ def _is_objected(said: Sequence[Statement], place: int, known: Cues) -> bool:
 
 
 def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known: Cues) -> bool:
-    """Check whether a statement is a question that its reply leaves open, or that gets no answer."""
+    """Check whether a statement says so, or is a question that its reply leaves open, or that gets no answer."""
     text, turn = plain(said[place]), said[place].turn
+    if known.open.search(known.hours.sub("", text)):
+        return True
     if not text.endswith("?") or known.idle.search(text):
         return False
     if not turn:  # notes: a line that is a question has no answer on it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, pairwise
 
@@ -15,8 +15,10 @@ from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import turns_of
 from precis_text.units import TextUnit, visible, without_item_mark
+from precis_text.words import unicode_words
 
-_SHORT_ANSWER = 7  # words of an answer that says little without its question
+_FRAGMENT, _SHORT_ANSWER = 4, 7  # words of "On Friday.", and of "I'll do it on Tuesday.", with one of these:
+_POINTING = frozenset(("it", "that", "this", "them", "das", "es", "ihn", "ça", "cela", "lo", "eso"))
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,13 @@ def replies_to(said: Sequence[Statement], place: int) -> list[int]:
     return [other for other in replies if said[other].speaker != said[place].speaker]
 
 
-def with_question(said: Sequence[Statement], place: int, known: Container[int]) -> Statement:
-    """Return a statement with the question before it, if it needs that; `known` ones have lines of their own."""
+def with_question(said: Sequence[Statement], place: int, is_told: Callable[[int], bool]) -> Statement:
+    """Return a statement with the question before it, if it needs that and no other line has it."""
     first = place
     while first and said[first - 1].turn == said[place].turn and is_courteous(said[first - 1].text):
         first -= 1
     asked, answer = said[first - 1], said[place]
-    is_other = first and first - 1 not in known and asked.turn and asked.speaker != answer.speaker
-    is_meant = is_other and is_answer(asked.text, plain(answer), few=_SHORT_ANSWER)
+    is_other = first and asked.turn and asked.speaker != answer.speaker
+    few = _FRAGMENT if _POINTING.isdisjoint(unicode_words(answer.text.lower())) else _SHORT_ANSWER
+    is_meant = is_other and is_answer(asked.text, plain(answer), few=few) and not is_told(first - 1)
     return replace(answer, asked=asked) if is_meant else answer
