@@ -130,3 +130,31 @@ def test_a_divided_english_word_is_one_word_where_its_parts_are_words_by_chance(
         joined = with_words_joined(text)[0].split()
         assert first + second in joined
         assert {"long-term", "well-known"} <= {*joined} or {"bridges", "water"} <= {*joined}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("a short-\nor long-term plan of the town", "a short- or\nlong-term"),
+        ("for ten-\nto twelve-year-old pupils of the ten", "ten- to\ntwelve-year-old"),
+        ("die Haupt-\nsowie Nebenkosten der Stadt", "Haupt- sowie\nNebenkosten"),
+        ("die Haupt-\nbzw. Nebenkosten der Stadt", "Haupt- bzw.\nNebenkosten"),
+        ("la micro-\net macroéconomie de la ville", "micro- et\nmacroéconomie"),
+        ("la macro-\ny microeconomía de la ciudad", "macro- y\nmicroeconomía"),
+        ("the mother-\nin-law of the mayor", "mother-in-law\nof"),
+        ("a state-\nof-the-art wall of the town", "state-of-the-art\nwall"),
+        ("the rock-\nand-roll of the town", "rock-and-roll\nof"),
+        ("the infor-\nmation-based plan of the town", "information-based\nplan"),
+        ("Il est là aujour-\nd'hui avec les gens de la ville", "aujourd'hui\navec"),
+        ("the wall of Arn-\nstead's town", "Arnstead's\ntown"),
+        ("take the foo-\nbar.tgz from the disk", "foo-\nbar.tgz"),
+        ("def f(a, b): return a-\nb", "return a-\nb"),
+        ("the pho-\nto of the town", "photo\nof"),
+        ("the cabin-\net of the town", "cabinet\nof"),
+    ],
+)
+def test_a_divided_word_is_taken_as_a_whole_and_not_joined_with_a_conjunction(text: str, read: str) -> None:
+    others = {"die": "Es ist die brü-\ncken", "la": "la vi-\nlle", "Il": "la vi-\nlle"}
+    more = others.get(text.split()[0], "It is the brid-\nges of it.")
+    document = f"{text}\n{more}\n"
+    assert read in with_words_joined(document)[0]

@@ -15,11 +15,13 @@ from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_stamps
 from precis_text.word_patterns import WordPatterns
 
 _DIVIDED = re.compile(
-    r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*([^\W\d_]+)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
+    r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*"
+    r"((?:[yo]|[^\W\d_]{2,}|[^\W\d_](?=['’]))(?:[-'’][^\W\d_]+)*)(?!\w|[-'’./]\w)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
-_JOINING = ("and", "und", "oder")  # behind "pre-" and "Vor-"
+_JOINING = ("and", "und", "oder", "sowie", "bzw")  # behind "pre-" and "Vor-"
+_OR, _ET, _INNER = ("or", "to"), ("et", "ou", "y", "o"), 3  # letters of "in" in "mother-in-law"
 # Compounds that are seldom one word; "long-\nterm" keeps its hyphen, and "over-\ncome" and "use-\nless" do not
 _COMPOUND = re.compile(
     r"(?!(?:inter|mis|out|over|pre|sub|super|under)-)\w{3,}-(?:absorbing|based|class|consuming|controlled|dependent|"
@@ -39,13 +41,16 @@ class DividedWords:
 
     def hyphen(self, first: str, second: str) -> str:
         """Return what joins the pieces of a divided word: a hyphen, or nothing; "- " in "pre- and postwar"."""
-        first, second = first.lower(), second.lower()
+        first, second = first.lower(), re.split("['’]", second.lower())[0]
         whole, parted = self._words[first + second], self._words[f"{first}-{second}"]
         if whole or parted:
             return "-" if parted > whole else ""
-        if second in _JOINING:
-            return "- "
         is_known = self._common and (first in self._common or self._words[first] > 0)
+        if second in _JOINING or second in ((_OR if is_known else ()) if self._common else _ET):
+            return "- "
+        inner, hyphen, _ = second.partition("-")
+        if hyphen:
+            return "-" if inner in self._common and len(inner) <= _INNER else self.hyphen(first, inner)
         return "-" if is_known and _COMPOUND.fullmatch(f"{first}-{second}") else ""
 
     def knows(self, first: str, second: str) -> bool:
