@@ -295,3 +295,24 @@ def test_questions_and_answers_of_an_interview_are_turns() -> None:
     assert dialogue_speakers(interview.split("\n")) == {"Q", "A"}
     header = "De: Ann\nA: Ben\nObjet: le quai\n\nLe quai est fermé.\n"
     assert dialogue_speakers(header.split("\n")) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ann replied 2 times\nBob commented 5 posts\nCem commented 12 more\nI replied an hour\nShe replied a little",
+        "Critics of the plan replied last week\nand the board commented yesterday\non the budget for the hall.",
+        "Ann replied 3 days ago\nBob commented 2 days ago\nCem commented yesterday",
+    ],
+)
+def test_prose_about_comments_is_no_thread(text: str) -> None:
+    assert turns_of(text) == []
+    assert read_content(text.encode(), name="a.txt").text == text
+
+
+def test_comments_of_programs_and_without_a_date_are_turns() -> None:
+    thread = (
+        "ann commented 3 days ago\nThe parser crashes.\n\ndependabot[bot] commented 2 days ago\nBumps lxml.\n\n"
+        "Bob Moe left a comment\nI cannot reproduce it.\n\ncem commented yesterday\nFixed.\n"
+    )
+    assert [turn.speaker for turn in turns_of(thread)] == ["ann", "dependabot[bot]", "Bob Moe", "cem"]

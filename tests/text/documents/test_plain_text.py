@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis_text.documents.plain_text import passages_of
+from precis_text.documents.plain_text import passages_of, with_words_joined
 from precis_text.documents.reader import read_content
 from precis_text.units import extraction_units
 
@@ -88,3 +88,73 @@ def test_reactions_of_slack_are_left_out_and_counted() -> None:
     assert found.notes == ["2 lines of the chat program left out"]
     kept = "Ann Lee  9:02 AM\n:tada:\nBob Day  9:04 AM\nOn 3: we won :tada:\n"
     assert read_content(kept.encode(), name="a.txt").text == "Ann Lee: :tada:\nBob Day: On 3: we won :tada:"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "El plan de la ciudad es para el de-\nsarrollo, y con los vecinos el con-\nsejero lo firma.",
+            "desarrollo consejero",
+        ),
+        (
+            "Das Geld kommt aus dem Haushalt, und an dem Tag hat der Aus-\nschuss ihn an-\ngenommen.",
+            "Ausschuss angenommen",
+        ),
+        (
+            "Die Buerger und Kinder sind da, und der Buerger-\nmeister ist am Kinder-\nspielplatz.",
+            "Buergermeister Kinderspielplatz",
+        ),
+        (
+            "Elles sont là pour les gens et par les gens, et vont pour-\nsuivre un par-\nticulier.",
+            "poursuivre particulier",
+        ),
+    ],
+)
+def test_a_divided_word_of_another_language_than_english_is_one_word(text: str, words: str) -> None:
+    assert set(words.split()) <= set(with_words_joined(text)[0].replace(",", "").replace(".", "").split())
+
+
+WHOLE_WORDS = """out-rigger for-mation in-form per-form them-selves use-less region-al short-age where-as over-come
+    news-paper life-time further-more when-ever under-class inter-related"""
+
+
+@pytest.mark.parametrize(
+    "others", ["long-\nterm plan of the well-\nknown man", "brid-\nges and the wa-\nter"]
+)
+def test_a_divided_english_word_is_one_word_where_its_parts_are_words_by_chance(others: str) -> None:
+    for word in WHOLE_WORDS.split():
+        first, second = word.split("-")
+        text = f"The {others} are there for the news.\nOut of the region we see {first}-\n{second} of it.\n"
+        text += f"It is the {first} and the {second} that they have over here in their life.\n"
+        joined = with_words_joined(text)[0].split()
+        assert first + second in joined
+        assert {"long-term", "well-known"} <= {*joined} or {"bridges", "water"} <= {*joined}
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("a short-\nor long-term plan of the town", "a short- or\nlong-term"),
+        ("for ten-\nto twelve-year-old pupils of the ten", "ten- to\ntwelve-year-old"),
+        ("die Haupt-\nsowie Nebenkosten der Stadt", "Haupt- sowie\nNebenkosten"),
+        ("die Haupt-\nbzw. Nebenkosten der Stadt", "Haupt- bzw.\nNebenkosten"),
+        ("la micro-\net macroéconomie de la ville", "micro- et\nmacroéconomie"),
+        ("la macro-\ny microeconomía de la ciudad", "macro- y\nmicroeconomía"),
+        ("the mother-\nin-law of the mayor", "mother-in-law\nof"),
+        ("a state-\nof-the-art wall of the town", "state-of-the-art\nwall"),
+        ("the rock-\nand-roll of the town", "rock-and-roll\nof"),
+        ("the infor-\nmation-based plan of the town", "information-based\nplan"),
+        ("Il est là aujour-\nd'hui avec les gens de la ville", "aujourd'hui\navec"),
+        ("the wall of Arn-\nstead's town", "Arnstead's\ntown"),
+        ("take the foo-\nbar.tgz from the disk", "foo-\nbar.tgz"),
+        ("def f(a, b): return a-\nb", "return a-\nb"),
+        ("the pho-\nto of the town", "photo\nof"),
+        ("the cabin-\net of the town", "cabinet\nof"),
+    ],
+)
+def test_a_divided_word_is_taken_as_a_whole_and_not_joined_with_a_conjunction(text: str, read: str) -> None:
+    others = {"die": "Es ist die brü-\ncken", "la": "la vi-\nlle", "Il": "la vi-\nlle"}
+    more = others.get(text.split()[0], "It is the brid-\nges of it.")
+    document = f"{text}\n{more}\n"
+    assert read in with_words_joined(document)[0]

@@ -96,7 +96,7 @@ def _forms() -> list[_Form]:
 
 _FORMS = _forms()
 _STAMP = re.compile(
-    r"\d[:.h]\d\d|speaker|comment(?:ed)? |replied |^<[^\s>][^\n>]{0,40}> |spk_\d", re.M | re.I
+    r"\d[:.h]\d\d|speaker|comment(?:ed)?\b|replied |^<[^\s>][^\n>]{0,40}> |spk_\d", re.M | re.I
 )
 
 
@@ -109,7 +109,8 @@ def turns_of(document: str) -> list[Turn]:
     if form is None:
         return []
     stops = [*(head.start() for head in heads[1:]), len(document)]
-    return [_turn(document, form, head, stop) for head, stop in zip(heads, stops, strict=True)]
+    turns = [_turn(document, form, head, stop) for head, stop in zip(heads, stops, strict=True)]
+    return turns if any(turn.text for turn in turns) else []
 
 
 def _recognized(document: str) -> tuple[_Form | None, list[re.Match[str]]]:

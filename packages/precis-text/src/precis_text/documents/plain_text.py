@@ -15,13 +15,19 @@ from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_stamps
 from precis_text.word_patterns import WordPatterns
 
 _DIVIDED = re.compile(
-    r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*([^\W\d_]+)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
+    r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*"
+    r"((?:[yo]|[^\W\d_]{2,}|[^\W\d_](?=['’]))(?:[-'’][^\W\d_]+)*)(?!\w|[-'’./]\w)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
-_JOINING = ("and", "und", "oder")  # behind "pre-" and "Vor-"
-# Most letters of an ending such as "ment", and of words that are seldom part of a compound
-_ENDING, _SHORT = 5, 3
+_JOINING = ("and", "und", "oder", "sowie", "bzw")  # behind "pre-" and "Vor-"
+_OR, _ET, _INNER = ("or", "to"), ("et", "ou", "y", "o"), 3  # letters of "in" in "mother-in-law"
+# Compounds that are seldom one word; "long-\nterm" keeps its hyphen, and "over-\ncome" and "use-\nless" do not
+_COMPOUND = re.compile(
+    r"(?!(?:inter|mis|out|over|pre|sub|super|under)-)\w{3,}-(?:absorbing|based|class|consuming|controlled|dependent|"
+    r"driven|effective|efficient|free|friendly|funded|income|intensive|known|level|minded|owned|paying|producing|"
+    r"prone|quality|range|reaching|related|resistant|scale|shaped|sized|speaking|specific|term|winning|year)"
+)
 
 
 class DividedWords:
@@ -31,36 +37,25 @@ class DividedWords:
         """Count the words of a text, except the pieces of divided words, which are in small letters."""
         self._words = Counter(_WORD.findall(text.lower()))
         self._words.subtract(piece for pair in pieces for piece in pair)
-        self._is_english = language_of(text) == "en"
-        self._common = WordPatterns.learnt().words if self._is_english else frozenset()
-        self._is_divided = any(self._divides(*pair) for pair in pieces)
-
-    def _divides(self, first: str, second: str) -> bool:
-        """Check whether a program divided a word between its syllables."""
-        is_word = self._knows(first + second) or not (self._knows(first) or self._knows(second))
-        return is_word and not self._words[f"{first}-{second}"]
+        self._common = WordPatterns.learnt().words if language_of(text) == "en" else frozenset()
 
     def hyphen(self, first: str, second: str) -> str:
         """Return what joins the pieces of a divided word: a hyphen, or nothing; "- " in "pre- and postwar"."""
-        first, second = first.lower(), second.lower()
+        first, second = first.lower(), re.split("['’]", second.lower())[0]
         whole, parted = self._words[first + second], self._words[f"{first}-{second}"]
         if whole or parted:
             return "-" if parted > whole else ""
-        if second in _JOINING:
+        is_known = self._common and (first in self._common or self._words[first] > 0)
+        if second in _JOINING or second in ((_OR if is_known else ()) if self._common else _ET):
             return "- "
-        are_words = self._knows(first) and self._knows(second)
-        if self._is_divided:
-            are_words = are_words and self._is_english and min(len(first), len(second)) > _SHORT
-        elif self._knows(first):
-            are_words = are_words or len(second) > _ENDING
-        return "-" if are_words and first + second not in self._common else ""
+        inner, hyphen, _ = second.partition("-")
+        if hyphen:
+            return "-" if inner in self._common and len(inner) <= _INNER else self.hyphen(first, inner)
+        return "-" if is_known and _COMPOUND.fullmatch(f"{first}-{second}") else ""
 
     def knows(self, first: str, second: str) -> bool:
         """Check whether the text has a divided word elsewhere, with a hyphen or without."""
         return self._words[(first + second).lower()] + self._words[f"{first}-{second}".lower()] > 0
-
-    def _knows(self, word: str) -> bool:
-        return self._words[word] > 0 or word in self._common
 
 
 def with_words_joined(text: str) -> tuple[str, int]:
