@@ -316,3 +316,14 @@ def test_comments_of_programs_and_without_a_date_are_turns() -> None:
         "Bob Moe left a comment\nI cannot reproduce it.\n\ncem commented yesterday\nFixed.\n"
     )
     assert [turn.speaker for turn in turns_of(thread)] == ["ann", "dependabot[bot]", "Bob Moe", "cem"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["A: List of members", "B: List of rooms", "A: see above", "B: see above"],
+        ["Which one is red?", "A: Mars", "B: Jupiter", "C: Venus"],
+    ],
+)
+def test_letters_of_a_list_are_no_speakers_of_answers(lines: list[str]) -> None:
+    assert "A" not in dialogue_speakers(lines)

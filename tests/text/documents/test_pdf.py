@@ -138,6 +138,19 @@ def test_a_row_whose_cells_are_close_is_divided_where_its_neighbours_are() -> No
     )
 
 
+def test_headings_whose_numbers_stand_apart_are_no_table() -> None:
+    def heads(number: str, title: str, y: int) -> str:
+        return "".join(typed([text], x=x, y=y, size=14, bold=True) for text, x in ((number, 40), (title, 90)))
+
+    page = (
+        column(STORY, y=720) + heads("2", "Methods", 600) + heads("2.1", "Data", 580) + column(OTHER, y=540)
+    )
+    found = read_content(pdf([page]))
+    assert "2 Methods" in found.text
+    assert " | " not in found.text
+    assert "Data" in str(place_of(found, "council"))
+
+
 def test_a_bold_sentence_is_no_heading() -> None:
     page = column(STORY, y=720) + typed(["Nobody pays."], x=40, y=600, bold=True) + column(OTHER, y=580)
     assert str(place_of(read_content(pdf([page])), "council")) == "page 1"

@@ -173,6 +173,8 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
     parts = Counter(speaker_of(line) for line in written if _PART.fullmatch(line.strip()))
     agenda = {"", *parts} if parts.total() == len(parts) else {""}  # where none returns
     speakers = Counter(name for name in map(speaker_of, written) if name not in agenda)
+    if speakers.keys().isdisjoint(("Q", "F")):  # "A" answers these, and is else a letter of a list
+        del speakers["A"]
     count = speakers.total()
     returning = sum(times > 1 for times in speakers.values())
     share = _TENTH if returning > 1 else _HALF

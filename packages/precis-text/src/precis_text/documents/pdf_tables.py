@@ -11,6 +11,7 @@ columns follow one another.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
@@ -19,6 +20,7 @@ from statistics import median
 from precis_text.documents.pdf_lines import WIDE_GAP, Line, is_right_to_left, with_cells
 
 _BETWEEN = " | "  # the cells of a row
+_NUMBER = re.compile(r"(?:\w+ )?\d+(?:\.\d+)*\.?")  # of a section: "2.1", "Item 1"
 _FEWEST_ROWS = 2
 _LONG = 4  # words: lines of columns have at least so many, cells fewer
 _SHORT = 6  # words: the most in a cell that is a line of its own
@@ -37,11 +39,15 @@ def in_reading_order(lines: Sequence[Line]) -> list[Line]:
             found += _grids(group)
         elif _are_columns(group):
             found += [line.cells[0] for line in group] + [line.cells[1] for line in group]
-        elif len(group) >= _FEWEST_ROWS:
+        elif len(group) >= _FEWEST_ROWS and not all(map(_is_numbered_heading, group)):
             found += map(_row, group)
         else:
             found += group
     return found
+
+
+def _is_numbered_heading(line: Line) -> bool:
+    return line.is_bold and _NUMBER.fullmatch(line.cells[0].text) is not None
 
 
 def _aligned(lines: Iterable[Line]) -> list[Line]:
