@@ -7,9 +7,7 @@ Office files, web pages and archives are never read as plain text.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 
 from precis_text.bounded_io import names_in, read_bounded
@@ -17,13 +15,29 @@ from precis_text.row import SAVE_AS_UTF8, SAVE_UTF16_AS_UTF8, UTF16
 from precis_text.text_lines import MAX_LINE
 
 _ENDING, _SUMMARY_ENDING = ".txt", ".summary.txt"
-_TABLE = tomllib.loads(files("precis_text").joinpath("text_files.toml").read_text("utf-8"))
-_ENDINGS, _REMEDIES = _TABLE["endings"], _TABLE["remedies"]
+_ENDINGS = {
+    "a PDF": ".pdf", "a Word document of the old format": ".doc .dot",
+    "a presentation of the old format": ".ppt .pps", "a document of Apple's": ".pages .key .numbers",
+    "an e-book": ".mobi .azw .azw3 .fb2 .djvu", "a Word document": ".docx", "an EPUB": ".epub",
+    "a web page": ".html .htm .xhtml", "an e-mail of Outlook": ".msg", "an archive": ".zip .tar",
+    "a compressed file": ".gz .xz .bz2 .zst",
+}  # fmt: skip
 _BEGINNINGS = {
     b"%PDF": "a PDF", b"PK\x03\x04": "an office file or an archive", b"\xd0\xcf\x11\xe0": "an office file",
     b"\x1f\x8b": "a compressed file", b"\xfd7zXZ": "a compressed file",
     b"PAR1": "a Parquet file without its ending", b"<!doctype html": "a web page", b"<html": "a web page",
 }  # fmt: skip
+_REMEDIES = {
+    "a PDF": "convert it to text first, for instance with pdftotext",
+    "a web page": "convert it to text first, for instance with pandoc -t plain",
+    "a Word document of the old format": "save it as .docx, or run: soffice --headless --convert-to docx FILE",
+    "a presentation of the old format": "save it as .pptx, or run: soffice --headless --convert-to pptx FILE",
+    "an office file": "save it in today's format (.docx, .pptx, .xlsx), without a password",
+    "a document of Apple's": "export it as PDF or in the format of Word",
+    "an e-book": "convert it to EPUB first, for instance with ebook-convert",
+    "an e-mail of Outlook": "save it as .eml, or as text",
+    **dict.fromkeys(("a compressed file", "an archive"), "unpack it first"),
+}
 NOT_TEXT = "is not text; use plain text in UTF-8"
 
 
