@@ -7,7 +7,8 @@ DIR holds sets of pairs with a dev file; the documents come from SETS in turn, u
 compare` summarizes them with the default model and the writer in strict mode. The table has, for each set: names and
 numbers without support, summaries over the cap, written sentences, and ROUGE-L of the writer minus that of the extract,
 with its 95% bootstrap interval. More documents continue the same OUT. `--again` runs no model: it checks the summaries
-of OUT again with the present rules for the model `writer`.
+of OUT again with the present rules for the model `writer`, and counts the sentences of the documents that look like
+instructions to a model, which it does not read.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ from precis.evaluation.rouge import Rouge
 from precis.evaluation.significance import Bootstrap
 from precis.extract.extractor_opening import passage_choice
 from precis.generation.writers.writer import Writer
+from precis_text.support.injections import speaks_to_a_model
 from precis_text.support.marks import SourceText
 from precis_text.support.write_or_quote import SMALL_CLOSENESS
+from precis_text.units import extraction_units
 from precis_text.words import length_in_words
 
 SETS = (
@@ -145,6 +148,10 @@ def main() -> int:
     found = read_predictions(other)
     if asked.again:
         found = checked_again(rows, found, words=asked.words)
+        units = [unit.text for row in rows for unit in extraction_units(row["document"])]
+        print(
+            f"{sum(map(speaks_to_a_model, units))} of {len(units):,} sentences look like instructions to a model\n"
+        )
     else:
         print((out / "table.md").read_text().partition("\n\n## Summaries")[0])
     print(table(rows, found, extract, words=asked.words))

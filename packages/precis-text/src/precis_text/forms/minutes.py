@@ -104,9 +104,8 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
             part = ""
         elif part:
             found[place] = part
-        if (
-            unit.aside and place not in found and known.next.search(unit.text)
-        ):  # "Date of next meeting: 1 May"
+        # "Date of next meeting: 1 May"
+        if unit.aside and place not in found and known.next.search(unit.text):
             found[place] = "next"
     return found
 
