@@ -107,6 +107,8 @@ The light turned on on the quay.
 They paid for rent and so on and so on and so forth
 So on and so on and so forth
 And so on and so on and so on.
+They came back and they came back rich.
+Word for word and word for word again
 """,
     "a word that is no opener": """
 Anyway the wind blows, it doesn't matter
@@ -230,6 +232,7 @@ def test_long_repetitions_take_no_long_time(said: str) -> None:
         ("Do we agree on it ? Yeah . Good , we sold it .",) * 2,
         ("No, right?",) * 2,
         ("We sold it . No mast ? And chocolate ?",) * 2,
+        ("We need to and we need to decide.", "We need to decide."),
         ("haha, that is not right, lol", "That is not right"),
         ("We sold it, haha. haha! it rains. lol", "We sold it. It rains."),
         ("Oh yeah totally. We sold it.", "We sold it."),

@@ -35,6 +35,7 @@ _ANEW = re.compile(  # a sentence that begins anew: "I saw—I really saw"
     rf"(?:^|(?<=[.!?…] ))({_WORD}(?: {_WORD}){{0,4}})((?: {_WORD}){{1,5}})(?: [-–—] |—)\1{_ADDED}\2(?![\w'’-])",
     re.I,
 )
+_JOINED = re.compile(_TABLE["joined"].format(word=_WORD), re.I)  # "We need to and we need to decide"
 _TWICE = re.compile(rf"(?<![\w'’-])({_WORD}(?: {_WORD}){{1,5}}?)(?:(?:\s?,| [-–])? \1(?![\w'’-]))+", re.I)
 _SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
 _BETWEEN_TWO = re.compile("[-–—,]|[bcdfghjklmnpqrstvwxz]{1,3}")  # of the same word: a mark, or its beginning
@@ -98,7 +99,7 @@ class Pauses:
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        begun = _UNFOLLOWED.sub("", _ANEW.sub(r"\1\3\2", " ".join(kept)))
+        begun = _UNFOLLOWED.sub("", _ANEW.sub(r"\1\3\2", _JOINED.sub(r"\1", " ".join(kept))))
         once = _TWICE.sub(self._said_twice, " ".join(self._once(begun.split())))
         told = self._told(once.split(), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
