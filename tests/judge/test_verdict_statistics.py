@@ -123,6 +123,18 @@ def test_two_judges_have_an_interval_over_documents_that_agrees_with_the_test() 
     assert found.rate.note.startswith("2 judges: ")
 
 
+def test_strengths_of_two_judges_have_an_interval_over_documents_alone() -> None:
+    rng = np.random.default_rng(2)
+    won = rng.choice([0.0, 1.0], 40, p=[0.3, 0.7])
+    two, one = (crossed(np.stack([won] * judges, axis=1)) for judges in (2, 1))
+    found, alone = strengths(two, ["a", "b"])["a"], strengths(one, ["a", "b"])["a"]
+    assert ends(found) == ends(alone)  # the second judge says the same, and adds nothing
+    assert found.note.startswith("2 judges: ")
+    differ = crossed(np.stack([won, rng.choice([0.0, 1.0], 40, p=[0.6, 0.4])], axis=1))
+    low, high = ends(strengths(differ, ["a", "b"])["a"])
+    assert high - low < 1  # log-odds; Student's t with one degree of freedom made it 7.5 wide
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("documents", [8, 30])
 def test_that_interval_holds_the_truth_in_95_of_100_studies(documents: int) -> None:
@@ -226,7 +238,7 @@ def test_the_interval_of_few_documents_is_as_wide_as_their_standard_error_says()
 @pytest.mark.parametrize("seed", range(4))
 def test_the_strengths_of_two_systems_mirror_each_other(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    won = np.stack([rng.choice([0.0, 0.5, 1.0], 12, p=[0.2, 0.2, 0.6]), rng.choice([0.0, 1.0], 12)], axis=1)
+    won = np.stack([rng.choice([0.0, 0.5, 1.0], 12, p=[0.2, 0.2, 0.6]), *rng.integers(0, 2, (2, 12)) * 1.0], axis=1)
     found = strengths(crossed(won), ["a", "b"], seed=seed)
     one, other = found["a"], found["b"]
     assert other.value is not None

@@ -28,6 +28,7 @@ SAMPLES = 1000
 LEAST_JUDGES = 3
 """With fewer judges, Student's t has one degree of freedom, and its interval says nothing."""
 ONE_JUDGE = "one judge: the interval does not cover other judges"
+_FEW_JUDGES = "{} judges: the interval over documents does not cover other judges"
 _VERDICT_SAMPLES = 200
 _LEVEL = 0.95
 
@@ -122,7 +123,7 @@ def win_rate(votes: Votes, *, seed: int = 0) -> Estimate:
         says = {0.0: "for the other system", 0.5: "a tie", 1.0: "for one system"}[float(won[0])]
         return _bounded(votes, f"every verdict is {says}; exact interval over documents")
     if 1 < judges < LEAST_JUDGES:
-        return _bounded(votes, f"{judges} judges: the interval over documents does not cover other judges")
+        return _bounded(votes, _FEW_JUDGES.format(judges))
     two = Votes(**{**vars(votes), "first": np.zeros_like(votes.first), "second": np.ones_like(votes.second)})
     [found] = clustered(two, 2, lambda wins: wins[:1, 1] / (wins[0, 1] + wins[1, 0]), seed=seed)
     low, high = (min(max(end, 0.0), 1.0) if end is not None else None for end in (found.low, found.high))
@@ -151,7 +152,7 @@ def clustered(
 ) -> list[Estimate]:
     """Return `statistic` of all verdicts with intervals over documents and judges.
 
-    An end is None if more than 2.5% of the resamples are infinite on that side.
+    With fewer than `LEAST_JUDGES` judges it covers documents alone, and the note says so. An end is None if more than 2.5% of the resamples are infinite on that side.
     """
     rng = np.random.default_rng(seed)
     by_document = _win_matrices(votes, votes.document, systems)  # (d s s)
@@ -168,11 +169,11 @@ def clustered(
         drawn = np.where(np.isfinite(drawn), wider, drawn)
     by_judge = _win_matrices(votes, votes.judge, systems)
     notes = []
-    if len(by_judge) > 1:
+    if len(by_judge) >= LEAST_JUDGES:
         spread = _between_judges(votes, by_judge, statistic, rng)
         drawn = drawn + rng.standard_t(len(by_judge) - 1, size=(samples, 1)) * spread
     else:
-        notes.append(ONE_JUDGE)
+        notes.append(ONE_JUDGE if len(by_judge) == 1 else _FEW_JUDGES.format(len(by_judge)))
     if documents == 1:
         notes.append("one document: the interval does not cover other documents")
     return [_estimate(float(value[k]), drawn[:, k], "; ".join(notes)) for k in range(len(value))]
