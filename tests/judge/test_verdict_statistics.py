@@ -238,7 +238,9 @@ def test_the_interval_of_few_documents_is_as_wide_as_their_standard_error_says()
 @pytest.mark.parametrize("seed", range(4))
 def test_the_strengths_of_two_systems_mirror_each_other(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    won = np.stack([rng.choice([0.0, 0.5, 1.0], 12, p=[0.2, 0.2, 0.6]), *rng.integers(0, 2, (2, 12)) * 1.0], axis=1)
+    won = np.stack(
+        [rng.choice([0.0, 0.5, 1.0], 12, p=[0.2, 0.2, 0.6]), *rng.integers(0, 2, (2, 12)) * 1.0], axis=1
+    )
     found = strengths(crossed(won), ["a", "b"], seed=seed)
     one, other = found["a"], found["b"]
     assert other.value is not None

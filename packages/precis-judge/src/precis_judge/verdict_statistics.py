@@ -152,7 +152,8 @@ def clustered(
 ) -> list[Estimate]:
     """Return `statistic` of all verdicts with intervals over documents and judges.
 
-    With fewer than `LEAST_JUDGES` judges it covers documents alone, and the note says so. An end is None if more than 2.5% of the resamples are infinite on that side.
+    With fewer than `LEAST_JUDGES` judges it covers documents alone, as the note says. An end is None if more than 2.5%
+    of the resamples are infinite on that side.
     """
     rng = np.random.default_rng(seed)
     by_document = _win_matrices(votes, votes.document, systems)  # (d s s)
@@ -163,9 +164,8 @@ def clustered(
     counts = rng.multinomial(documents, sizes / documents, size=samples)
     drawn = np.array([statistic(wins) for wins in np.tensordot(counts.astype(float), kinds, 1)])
     with np.errstate(invalid="ignore"):
-        wider = value + (drawn - value) * np.sqrt(
-            documents / max(documents - 1, 1)
-        )  # n - 1, as in a variance
+        scale = np.sqrt(documents / max(documents - 1, 1))  # n - 1, as in a variance
+        wider = value + (drawn - value) * scale
         drawn = np.where(np.isfinite(drawn), wider, drawn)
     by_judge = _win_matrices(votes, votes.judge, systems)
     notes = []
