@@ -301,12 +301,8 @@ def krippendorff(votes: Votes, *, seed: int = 0) -> Estimate:
         return Estimate(value=None, low=None, high=None, note="no item was seen by two judges")
     said = table[:, shared][~np.isnan(table[:, shared])]
     if np.all(said == said[0]):
-        return Estimate(
-            value=None,
-            low=None,
-            high=None,
-            note="all verdicts are the same, so agreement cannot be distinguished from chance",
-        )
+        same = "all verdicts are the same, so agreement cannot be distinguished from chance"
+        return Estimate(value=None, low=None, high=None, note=same)
     found = evalica.alpha_bootstrap(
         pd.DataFrame(table[:, shared]), "ordinal", n_resamples=SAMPLES, random_state=seed
     )
