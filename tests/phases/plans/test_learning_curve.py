@@ -10,7 +10,6 @@ import pytest
 from precis.data.pairs.pair_reader import read_pairs
 from precis.data.synthetic.corpus import make_pairs
 from precis.evaluation.significance import OVER_RUNS, Interval, PairedTest
-from precis.phases.data.run_pairs import NamedPairs
 from precis.phases.plans import learning_curve as module
 from precis.phases.plans.learning_curve import CurvePoint, LearningCurve, learning_curve
 from precis_text.errors import UserError
@@ -31,7 +30,7 @@ SMALL: dict[str, Any] = {
 
 
 @pytest.fixture
-def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamedPairs:
+def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(module, "has_default_model", lambda: False)
     rows = [
         {"document": pair.document, "summary": pair.summary, "id": str(n)}
@@ -39,7 +38,7 @@ def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamedPairs:
     ]
     place = tmp_path / "pairs.jsonl"
     place.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return NamedPairs(data=str(place))
+    return place
 
 
 def ids(file: Path) -> set[str]:
@@ -47,9 +46,7 @@ def ids(file: Path) -> set[str]:
 
 
 @pytest.mark.long
-def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
-    pairs: NamedPairs, tmp_path: Path
-) -> None:
+def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(pairs: Path, tmp_path: Path) -> None:
     out, told = tmp_path / "out", list[str]()
     curve = learning_curve(pairs, sizes=[12, 6], seeds=2, out=out, notify=told.append, **SMALL)
     parts = {(n, seed): ids(out / "pairs" / f"{seed}-{n}.jsonl") for n in (6, 12) for seed in (0, 1)}
@@ -77,7 +74,7 @@ def test_parts_of_a_seed_contain_each_other_and_no_test_or_dev_pair(
 
 @pytest.mark.long
 def test_a_repeated_call_trains_what_is_missing_and_other_settings_are_refused(
-    pairs: NamedPairs, tmp_path: Path
+    pairs: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     learning_curve(pairs, sizes=[6], seeds=1, out=out, **SMALL)
@@ -92,7 +89,7 @@ def test_a_repeated_call_trains_what_is_missing_and_other_settings_are_refused(
 
 
 def test_an_interrupted_run_ends_the_curve_without_scores(
-    pairs: NamedPairs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_train", lambda *_, **__: False)
     curve = learning_curve(pairs, sizes=[6], seeds=1, out=tmp_path / "out", **SMALL)
@@ -111,7 +108,7 @@ def test_an_interrupted_run_ends_the_curve_without_scores(
     ],
 )
 def test_what_a_curve_cannot_do_is_refused_before_training(
-    asked: dict[str, Any], says: str, pairs: NamedPairs, tmp_path: Path
+    asked: dict[str, Any], says: str, pairs: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(UserError, match=says):
         learning_curve(pairs, **{"sizes": [6], "seeds": 1, "out": tmp_path / "out", **SMALL, **asked})

@@ -26,7 +26,9 @@ def homes() -> dict[str, str]:
     return {name: module for name, module in found.items() if name != "__version__"}
 
 
-_LIKE_COMMANDS = {"evaluate", "finetune", "ground", "pretrain", "read_pairs", "train_extractor", "tune"}
+_LIKE_COMMANDS = {
+    "evaluate", "finetune", "ground", "learning_curve", "pretrain", "read_pairs", "train_extractor", "train_seeds", "tune",
+}  # fmt: skip
 announce()
 bound_waiting()
 

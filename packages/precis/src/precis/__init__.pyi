@@ -19,11 +19,13 @@ from precis.phases.data.pair_checks import write_synthetic as write_synthetic
 from precis.phases.data.run_pairs import read_pairs as read_pairs
 from precis.phases.measure.model_scores import evaluate as evaluate
 from precis.phases.plans.finetuning_plan import finetune as finetune
+from precis.phases.plans.learning_curve import learning_curve as learning_curve
 from precis.phases.plans.mixture_plan import ground as ground
 from precis.phases.plans.mixture_plan import train_extractor as train_extractor
 from precis.phases.plans.pretraining_plan import plan_pretraining as plan_pretraining
 from precis.phases.plans.pretraining_plan import pretrain as pretrain
 from precis.phases.plans.tuning_plan import tune as tune
+from precis.phases.train.seed_runs import train_seeds as train_seeds
 from precis.tuning.attach import attach as attach
 from precis.tuning.attach import load_adapter as load_adapter
 from precis.tuning.discourse import method as method

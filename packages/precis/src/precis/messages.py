@@ -19,7 +19,7 @@ OnPartial = Callable[[int, str], None]
 
 
 _COMMAND_OR_OPTION = re.compile(r"precis [a-z]+(?: [^;`]*)?|(?<![\w-])--([a-z][a-z-]*)")
-_OTHER_NAMES = {"lr": "learning_rate", "set": "settings"}
+_OTHER_NAMES = {"curve": "sizes", "lr": "learning_rate", "set": "settings"}
 
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -164,7 +164,7 @@ def _draw_curve(pairs: NamedPairs, sizes: Sequence[int], seeds: int, options: di
     from precis.phases.plans.learning_curve import learning_curve
 
     with ProgressLine() as progress:
-        drawn = learning_curve(pairs, sizes=sizes, seeds=seeds, progress=progress, **options)
+        drawn = learning_curve(**vars(pairs), sizes=sizes, seeds=seeds, progress=progress, **options)
     if not drawn.points:
         leave_unfinished(is_main=True, restart=bool(options.get("restart")))
     show(drawn.table())

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -28,12 +28,12 @@ from precis.evaluation.significance import OVER_RUNS, Interval, PairedTest
 from precis.generation.model_location import has_default_model
 from precis.generation.model_metadata import DEFAULT
 from precis.messages import Notify, silent
-from precis.phases.data.run_pairs import NamedPairs, hold_out, splits_of
+from precis.phases.data.run_pairs import NamedPairs, hold_out, named_pairs, splits_of
 from precis.phases.measure.evaluation_inputs import Progress
 from precis.phases.measure.model_scores import evaluate_models, make_report
 from precis.phases.measure.task_metrics import scores_for
 from precis.phases.output_folders import claim_folder, writing_to
-from precis.phases.plans.finetuning_plan import FineTuningOptions, plan_finetuning
+from precis.phases.plans.finetuning_plan import FineTuningOptions, NamedFineTuningOptions, plan_finetuning
 from precis.phases.train.starting_point import extractor_command
 from precis.phases.train.training_session import MODEL_FOLDER
 from precis.storage.atomic import to_json, write_file
@@ -144,16 +144,11 @@ class LearningCurve:
 
     def write(self) -> None:
         """Write curve.md, curve.json and curve.png."""
-        points = [
-            {
-                "pairs": p.pairs,
-                "seeds": p.seeds,
-                **_numbers({**p.scores, "over_choice": p.over_choice.difference}),
-            }
-            for p in self.points
-        ]
+        scores = [_numbers({**p.scores, "over_choice": p.over_choice.difference}) for p in self.points]
         record = {
-            "points": points,
+            "points": [
+                {"pairs": p.pairs, "seeds": p.seeds} | own for p, own in zip(self.points, scores, strict=True)
+            ],
             "levels": {name: _numbers(scores) for name, scores in self.levels.items()},
             "advice": self.advice,
         }
@@ -177,26 +172,34 @@ class LearningCurve:
 
 
 def learning_curve(
-    pairs: NamedPairs,
+    data: str | Path | None = None,
     *,
     sizes: Sequence[int],
     seeds: int = 3,
     progress: Progress = lambda *_: None,
-    **options: Unpack[FineTuningOptions],
+    **named: Unpack[NamedFineTuningOptions],
 ) -> LearningCurve:
     """Train on each number of pairs with each seed, score all models, and write table and plot; or resume that.
 
     Args:
-        pairs: all pairs; without a test split, a fifth of the documents is held out for the test.
+        data: all pairs, as for `finetune`; without a test split, a fifth of the documents is held out for the test.
         sizes: the numbers of training pairs.
         seeds: runs for each of them. A seed draws the pairs and seeds the run; the first one is `seed`, or 0.
         progress: called while the models are scored.
-        options: those of `finetune`.
+        named: the options of `finetune`.
 
     Raises:
         UserError: options exclude each other, there are fewer pairs than a size, or `out` holds another curve.
         RunError: training failed.
+
+    Examples:
+        >>> brief = {"recipe": "zcodepp-micro", "steps": 1, "settings": ["model.hidden_size=16"]}
+        >>> curve = learning_curve("pairs", sizes=[2], seeds=1, out="runs/curve", **brief)
+        >>> [point.pairs for point in curve.points]
+        [2]
     """
+    pairs, others = named_pairs(data, named)
+    options = cast(FineTuningOptions, others)
     _check(sizes, seeds, pairs, options)
     notify = options.get("notify", silent)
     claim_folder(options["out"])

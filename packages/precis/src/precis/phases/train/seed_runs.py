@@ -62,11 +62,9 @@ class SeedRuns:
         mean = self.interval
         if mean is not None and len(rows) > 1:
             rows.append(["mean", f"{mean.mean:.3f} [{mean.low:.3f}, {mean.high:.3f}]", "", ""])
-        over_seeds = (
-            "the range of the runs"
-            if len(results) == TOO_FEW_FOR_T
-            else "95% interval, Student's t over seeds"
-        )
+        over_seeds = "95% interval, Student's t over seeds"
+        if len(results) == TOO_FEW_FOR_T:
+            over_seeds = "the range of the runs"
         return Table(
             header=["seed", metric, "step", "seconds"],
             rows=rows,
