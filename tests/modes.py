@@ -2,7 +2,7 @@
 
     mode            | stands for                          | how
     ----------------|-------------------------------------|---------------------------------------------------
-    old-processor   | a CPU with neither AVX-512 nor bf16 | torch and oneDNN are told to use AVX2 and no more
+    old-processor   | a CPU with neither AVX-512 nor bf16 | torch, oneDNN and NumPy are told to use AVX2 and no more
     bf16            | a CPU that multiplies in bf16       | every run computes under autocast to bf16
     no-kernel       | a machine without a C++ compiler    | attention uses only torch
 
@@ -25,7 +25,11 @@ from precis.recipes.run_plan import PRECISION, native_precision
 from tests import perturbed
 
 MODES: Mapping[str, Mapping[str, str]] = {
-    "old-processor": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
+    "old-processor": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    },
     "bf16": {PRECISION: "bf16"},
     "no-kernel": {COMPILE: "0"},
 }

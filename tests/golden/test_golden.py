@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from numpy._core._multiarray_umath import __cpu_dispatch__
 
 from tests.golden import records, runs
+from tests.modes import MODES
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +43,22 @@ def test_the_default_model_chooses_all_golden_sentences() -> None:
     assert records.moved(recorded, runs.extracts()) == []
 
 
+#: The trees run on NumPy, and what they read is computed with its BLAS.
 CPUS = {
     "two threads": {"OMP_NUM_THREADS": "2"},
-    "AVX2": {"OMP_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
-    "no vectors": {"OMP_NUM_THREADS": "2", "ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},
-    "no kernel": {"OMP_NUM_THREADS": "1", "PRECIS_COMPILE": "0"},
+    "AVX2": {"OMP_NUM_THREADS": "1", **MODES["old-processor"], "OPENBLAS_CORETYPE": "Haswell"},
+    "no vectors": {
+        "OMP_NUM_THREADS": "2",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(__cpu_dispatch__),
+        "OPENBLAS_CORETYPE": "Prescott",
+    },
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cpu", CPUS)
+@pytest.mark.parametrize(
+    "cpu", [cpu if cpu == "AVX2" else pytest.param(cpu, marks=pytest.mark.slow) for cpu in CPUS]
+)
+@pytest.mark.long
 def test_the_default_model_chooses_the_same_on_every_cpu(cpu: str) -> None:
     command = [sys.executable, "-m", "tests.golden", "extracts"]
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """The server of the page: who may ask what."""
 
+import asyncio
 import re
 import shutil
 import socket
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -123,6 +125,27 @@ def test_every_answer_forbids_what_the_page_does_not_need(ann: TestClient) -> No
 def test_bodies_that_are_no_verdict(ann: TestClient, body: bytes, status: int) -> None:
     headers = {**OWN, "Content-Type": "application/json"}
     assert ann.post("/api/verdict", content=body, headers=headers).status_code == status
+
+
+def test_a_body_that_does_not_end_is_refused_in_time(
+    ann: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent() -> dict[str, object]:
+        await asyncio.sleep(60)
+        raise AssertionError("nobody waits so long")
+
+    async def keep(message: Any) -> None:
+        answered.append(message)
+
+    answered: list[Any] = []
+    monkeypatch.setattr("precis_judge.judge_app._BODY_SECONDS", 0.01)
+    headers = {**OWN, "Content-Type": "application/json", "Host": HOST}
+    scope = {
+        "type": "http", "method": "POST", "path": "/api/enter", "query_string": b"",
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+    }  # fmt: skip
+    asyncio.run(ann.app(scope, silent, keep))  # type: ignore[arg-type]
+    assert answered[0]["status"] == 408
 
 
 def test_a_verdict_that_cannot_be_written_is_not_acknowledged(

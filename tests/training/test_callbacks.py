@@ -389,6 +389,21 @@ def test_a_full_disk_delays_records_and_never_leaves_half_a_line(tmp_path: Path,
     assert [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")] == [*range(1, 13)]
 
 
+@pytest.mark.parametrize("copies", [True, False])
+def test_the_next_records_go_to_a_file_that_replaces_the_first_one(tmp_path: Path, copies: bool) -> None:
+    class Replaces(tiny.Witness):
+        def on_step(self, info: StepInfo) -> None:
+            file = tmp_path / "metrics.jsonl"
+            if info.step == 3:
+                text = file.read_text()
+                file.unlink()
+                file.write_text(text if copies else "")
+
+    tiny.run(tmp_path, callbacks=[JsonLines(), Replaces()], log_every=1, steps=5)
+    steps = [record["step"] for record in read_metrics(tmp_path / "metrics.jsonl")]
+    assert steps == ([1, 2, 3, 4, 5] if copies else [4, 5])
+
+
 @pytest.mark.parametrize(("kept", "step"), [("best", 4), ("last", 6)])
 def test_the_last_plot_marks_the_kept_step_and_a_run_that_failed_is_drawn_too(
     kept: Any, step: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -13,6 +13,7 @@ pass. Text is never inserted as HTML: the page sets it as text.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import math
 from collections.abc import Awaitable, Callable, Collection
@@ -31,6 +32,7 @@ from precis_text.errors import RunError, UserError
 from precis_text.support.marks import SourceText
 
 _MOST_BODY = 1 << 18
+_BODY_SECONDS = 20.0  # for a whole body
 _JUDGE = "x-precis-judge"  # the number of the judge that the page was opened for; other sites cannot send it
 _HEADERS = page_headers()
 _FILES = {
@@ -216,12 +218,15 @@ async def _body(request: Request) -> dict[str, Any]:
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise _RefusedError(415, "send JSON")
     content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > _MOST_BODY:
-            raise _RefusedError(413, f"the request is larger than {_MOST_BODY:,} bytes")
     try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > _MOST_BODY:
+                    raise _RefusedError(413, f"the request is larger than {_MOST_BODY:,} bytes")
         record = parse_json(content)
+    except TimeoutError:
+        raise _RefusedError(408, f"the request was not complete after {_BODY_SECONDS:g} s") from None
     except JsonError as error:
         raise _RefusedError(400, f"not JSON: {error}") from None
     if not isinstance(record, dict):

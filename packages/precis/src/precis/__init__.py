@@ -27,7 +27,8 @@ def homes() -> dict[str, str]:
 
 
 _LIKE_COMMANDS = {
-    "evaluate", "finetune", "ground", "learning_curve", "pretrain", "read_pairs", "train_extractor", "train_seeds", "tune",
+    "evaluate", "finetune", "ground", "learning_curve", "pretrain", "read_pairs", "train_extractor", "train_seeds",
+    "tune",
 }  # fmt: skip
 announce()
 bound_waiting()

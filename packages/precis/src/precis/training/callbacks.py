@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol
 
 from precis.storage.atomic import appending, write_file, write_whole
+from precis.storage.locks import is_file_of
 from precis_text.bounded_io import parse_json
 from precis_text.errors import UserError
 
@@ -157,7 +158,8 @@ class Callback(Protocol):
 class StepLines(Callback):
     """A file of JSON records, one per line, each with its step, written completely and flushed immediately.
 
-    JSON does not have NaN: values that are not finite become null. A resumed run does not repeat steps.
+    JSON does not have NaN: values that are not finite become null. A resumed run does not repeat steps. If another
+    program replaces the file, the next lines go to the new one.
     """
 
     def __init__(self, name: str) -> None:
@@ -186,8 +188,9 @@ class StepLines(Callback):
     def _write_waiting(self) -> None:
         if not self._waiting:
             return
-        if self._file is None:
-            self._file = appending(self._path)
+        if self._file is not None and not is_file_of(self._path, self._file.fileno()):
+            self._file = self._file.close()  # another program replaced or deleted it
+        self._file = self._file or appending(self._path)
         end = self._file.seek(0, os.SEEK_END)
         try:
             write_whole(self._path, self._file, self._waiting)
