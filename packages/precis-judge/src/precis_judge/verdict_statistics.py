@@ -152,7 +152,7 @@ def clustered(
 ) -> list[Estimate]:
     """Return `statistic` of all verdicts with intervals over documents and judges.
 
-    With fewer than `LEAST_JUDGES` judges it covers documents alone, as the note says. An end is None if more than 2.5%
+    With fewer than `LEAST_JUDGES` judges it covers only documents, as the note says. An end is None if more than 2.5%
     of the resamples are infinite on that side.
     """
     rng = np.random.default_rng(seed)
