@@ -11,6 +11,7 @@ from precis_text.documents.reader import read_content
 from precis_text.forms.form import ScoredText
 from precis_text.forms.form_choice import Formed, formed, make_form
 from precis_text.forms.minutes import PARTS
+from precis_text.forms.outline import Section, section_line
 from precis_text.language import language_of
 from precis_text.length import make_length
 from precis_text.units import extraction_units
@@ -448,6 +449,22 @@ def test_neither_a_greeting_nor_a_line_of_another_part_is_a_topic() -> None:
     text = "We agreed to open the show on 3 June.\n"
     assert lines(text, "topics") == []
     assert len(lines(text, "decisions")) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("When do we sell it?", "Ann: We sell the old boat at the quay."),
+        ("The mast is at the yard.", "Bob: On the 14th of March. Cem agreed."),
+    ],
+)
+def test_a_topic_is_told_by_a_sentence_that_needs_no_question(asked: str, told: str) -> None:
+    meeting = f"Ann: {asked}\nBob: On the 14th of March. Cem agreed.\nAnn: We sell the old boat at the quay."
+    units = extraction_units(meeting)
+    source = ScoredText(Passages(meeting), units, [1] * 3, [0.2, 0.9, 0.6], 100.0)
+    line = section_line(source, Section("", 0, 3))
+    assert line is not None
+    assert line.shown == told
 
 
 def test_labelled_items_are_the_topics() -> None:

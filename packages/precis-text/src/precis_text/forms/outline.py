@@ -16,9 +16,11 @@ import numpy as np
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
+from precis_text.exchanges import is_answer
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.length import Length
 from precis_text.selection import shown_texts
+from precis_text.sentences import split_sentences
 from precis_text.units import without_item_mark
 from precis_text.words import unicode_words
 
@@ -95,13 +97,19 @@ def section_line(source: ScoredText, section: Section) -> FormLine | None:
 def _best(source: ScoredText, section: Section) -> int | None:
     """Return the unit of a section that says most; None if there are only headings and asides."""
     worth = {
-        place: source.scores[place]
-        * (_TELLING if has_back_reference(source.units[place].text) or asks(source.units[place]) else 1.0)
+        place: source.scores[place] * (_TELLING if _leans(source, place) else 1.0)
         for place in range(section.start, section.stop)
         if not (source.units[place].heading or source.units[place].aside or is_part(source.units[place]))
         if len(source.units[place].text.split()) >= _FEW_WORDS
     }
     return max(worth, key=lambda place: worth[place], default=None)
+
+
+def _leans(source: ScoredText, place: int) -> bool:
+    """Check whether a unit refers back, asks, or begins with a short answer: "On Friday. That suits everybody."."""
+    unit, before = source.units[place], source.units[max(place - 1, 0)]
+    answers = before.speaker != unit.speaker and is_answer(before.text, split_sentences(unit.text)[0])
+    return has_back_reference(unit.text) or asks(unit) or answers
 
 
 def _marked_headings(source: ScoredText) -> list[str]:
