@@ -106,7 +106,7 @@ def _best(source: ScoredText, section: Section) -> int | None:
 
 
 def _leans(source: ScoredText, place: int) -> bool:
-    """Check whether a unit refers back, asks, or begins with a short answer: "On Friday. That suits everybody."."""
+    """Check whether a unit refers back, asks, or starts with a short answer: "On Friday. That suits us."."""
     unit, before = source.units[place], source.units[max(place - 1, 0)]
     answers = before.speaker != unit.speaker and is_answer(before.text, split_sentences(unit.text)[0])
     return has_back_reference(unit.text) or asks(unit) or answers
