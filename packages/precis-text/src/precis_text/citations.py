@@ -1,7 +1,7 @@
 """Text without its references to sources and figures, which lead nowhere in a summary: "[12, 13]", "(Fig. 3a)".
 
 Without "As discussed above," or the head or greeting of a mail at its start, marks of quoted mail ("> >"), brackets
-around nothing and a lone mark of emphasis, too.
+around nothing, a lone mark of emphasis and the addresses of Markdown's links, too.
 
 A reference in brackets goes with the space before it. One that the sentence needs stays: "see [12]", "in (Gray, 1978)".
 Names with years, and numbers behind a word without a space, count as references only in a document with several of
@@ -23,9 +23,9 @@ def _whole(pattern: str) -> str:
     return re.sub(r"<<(\w+)>>", lambda other: _whole(_TABLE[other[1]]), pattern)
 
 
-_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL = (
+_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK = (
     re.compile(_whole(_TABLE[name]))
-    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail"]
+    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link"]
 )
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
@@ -58,6 +58,7 @@ class Citations:
                 return " " if ">" in found.group() else ""
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
+        text = _LINK.sub(r"\1", text)
         shown = _OPENING.sub("", self.pattern.sub(kept, text).strip())
         if self.is_mail and (greeting := _GREETING.match(shown)):
             shown = shown[greeting.end()].upper() + shown[greeting.end() + 1 :]
