@@ -44,6 +44,13 @@ def chosen(*lines: str) -> list[str]:
         "Smith, J. A pump for a village. Journal of Wells 12, 8 (1969).",
         "[2] Ode, A. Pumps that last. Harbour Press, 2011.",
         "Produced by Ann Ode and the Online Distributed Proofreading Team at https://pump.example",
+        "Produced by Ann Ode, Ben Lee and the Online",
+        "For more information about the pump, see Pumps 6.20.",
+        "You can find further details on the page of the pump, see pump.example.",
+        "To learn more about pumps, visit the pump house.",
+        "Weitere Informationen zur Pumpe finden Sie im Heft.",
+        "Pour en savoir plus sur la pompe, consultez le cahier.",
+        "Para más información sobre la bomba, consulte el cuaderno.",
         "Transcriber's Note: the pump was printed as pomp.",
         "Open it in your browser.",
         "You get this letter as a member of the club.",
@@ -83,6 +90,9 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
 @pytest.mark.parametrize(
     "line",
     [
+        "For more information the club paid 40 euros.",
+        "Find more information before you see the pump; it costs 420 euros.",
+        "To learn more about pumps took Ann two years.",
         "Figure 1 shows that the pump ran for nine weeks.",
         "Note: The pump house is closed on Monday and opens on Tuesday.",
         "Ann, Ben, Cem and Dora chose the pump, and the club paid for it in May.",

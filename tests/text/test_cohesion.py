@@ -20,6 +20,7 @@ def unit(text: str, *, heading: bool = False) -> TextUnit:
         "I said so before.\u201d",
         'He said "come in.',
         "The hall (built by Ann",
+        "We released the first version of our [API",
         "\u201eKomm herein, sagte sie.",
     ],
 )
@@ -38,6 +39,7 @@ def test_short_announcements_and_halves_of_quotations_are_parts(text: str) -> No
         "1) Meet at eight.",
         "Ann: he said \u201ccome in :(",
         "The hall (built by Ann) is cold.",
+        "The hall [of Ann] is cold :]",
     ],
 )
 def test_long_announcements_whole_quotations_items_and_turns_are_no_parts(text: str) -> None:

@@ -43,7 +43,8 @@ def _is_torn(text: str) -> bool:
         return text.count("„") != text.count("“") + text.count("”")
     opened, closed = text.count("“"), text.count("”")
     alone = opened > closed or (closed - opened) % 2 == 1  # Swedish opens and closes with one mark
-    return alone or straight_quotes(text) % 2 == 1 or text.count("(") > text.count(")")  # "1)" starts an item
+    is_open = any(text.count(one) > text.count(other) for one, other in ("()", "[]"))  # "1)" starts an item
+    return alone or straight_quotes(text) % 2 == 1 or is_open
 
 
 def announces(unit: TextUnit) -> bool:
