@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, holed, is_broken_off, unended
+from precis_text.decided_items import least_worths
 from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, is_tag, leads
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
@@ -53,7 +54,7 @@ def worths(
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
     of_units = (contents(units), unended(units), holed(units), section_weights(units))
     rows = zip(units, (None, *units[:-1]), scores, sizes, *of_units, strict=True)
-    return [
+    found = [
         score
         * weight
         * _of_message(unit, before, content / full, units[questions[place]] if place in questions else None)
@@ -65,6 +66,8 @@ def worths(
         * (_HOLE if has_hole else 1.0)
         for place, (unit, before, score, size, content, is_unended, has_hole, weight) in enumerate(rows)
     ]
+    best = max(found)
+    return [max(worth, share * best) for worth, share in zip(found, least_worths(units), strict=True)]
 
 
 def read_worth(worth: float, share: float, *, asked_words: float, is_spoken: bool) -> float:

@@ -119,6 +119,11 @@ def without_item_mark(text: str) -> str:
     return text[found.end() :] if (found := _MARK.match(text)) else text
 
 
+def is_item(text: str) -> bool:
+    """Check whether a text has the mark of a list item."""
+    return _MARK.match(text) is not None
+
+
 def is_ticked(document: str, start: int) -> bool:
     """Check whether the item of a list at an offset has a box that says that it is done: "[x]"."""
     return _TICKED.match(document, start) is not None
