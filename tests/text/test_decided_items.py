@@ -58,6 +58,24 @@ def test_tasks_without_decisions_turns_and_lines_without_a_mark_count_like_other
     assert {text for text in shares(document) if text.startswith("-")} == set()
 
 
+@pytest.mark.parametrize(
+    ("said", "is_told"),
+    [
+        ("We agreed that Ann sells the boat for 400 euros.", True),
+        ("It was decided to sell the boat for 400 euros.", True),
+        ("Wir haben am Montag den Verkauf beschlossen.", True),
+        ("Nous avons décidé de vendre le bateau.", True),
+        ("Se acordó vender el barco.", True),
+        ("Have we agreed on the price of the boat?", False),
+        ("We talked about the price of the boat.", False),
+    ],
+)
+def test_what_a_note_says_was_agreed_is_worth_more(said: str, is_told: bool) -> None:
+    note = "At the meeting the tea was cold. "
+    assert (shares(f"{note}\n{said}").get(said) == 0.9) is is_told
+    assert shares(500 * "Tea. " + note + said) == shares(f"The tea was cold.\n{said}") == {}
+
+
 def test_a_short_summary_has_the_decisions_below_their_head() -> None:
     assert precis.summarize(MINUTES, words=16) == (
         "Decisions:\n- Boat and sails are sold in May.\n- The new mast costs 400 euros."

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, goes_on, halves, is_part
-from precis_text.decided_items import decided_words, least_worths
+from precis_text.decided_items import decided_words, listed_worths
 from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
@@ -224,7 +224,7 @@ class _Waiting:
         self._speakers = [unit.speaker for unit in units]
         self._readability = Readability(units)
         self._chosen: list[int] = []
-        self._listed = {place for place, least in enumerate(least_worths(units)) if least}
+        self._listed = listed_worths(units)
         self.heads = {place for place in self._listed if not is_item(units[place].text)}
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
         small = halves(units)

@@ -120,8 +120,8 @@ def without_item_mark(text: str) -> str:
 
 
 def is_item(text: str) -> bool:
-    """Check whether a text has the mark of a list item."""
-    return _MARK.match(text) is not None
+    """Check whether a text has the mark of a list item: a bullet, a box, "1.", "a)"."""
+    return _MARK.match(text) is not None or re.match(r"(?:\d{1,2}|[a-z])[.)]\s", text) is not None
 
 
 def is_ticked(document: str, start: int) -> bool:
