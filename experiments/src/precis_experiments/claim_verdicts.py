@@ -1,7 +1,7 @@
-"""What a study decides: each claim of a paper beside our difference, its interval, and a verdict.
+"""Verdicts on the claims of a paper, each with our difference and its interval.
 
-"Decided" means that a 95% interval over runs and test rows lies on the paper's side of zero, "contradicted" that it
-lies on the other side. One run decides nothing: its interval does not cover other seeds. Nor do two, which have a
+"Decided" means that a 95% interval over runs and test rows is on the paper's side of zero, "contradicted" that it
+is on the other side. One run decides nothing: its interval does not cover other seeds. Nor do two, which have a
 range and no interval.
 """
 
@@ -31,7 +31,7 @@ class Claim:
         theirs: the paper's difference, in its own measure; "" if it prints none.
         ours: our difference with its interval; None if it was never run.
         runs: the number of runs behind it.
-        decimals: of the printed difference.
+        decimals: decimal places of the printed difference.
     """
 
     words: str

@@ -61,7 +61,7 @@ pairs with one seed, by the label-smoothed loss of runs no longer than the final
 of the plain prefix. SoftSA draws noise in training only: at temperature 1 it computes plain softmax when it writes.
 The untuned base gets the task's instruction; the systems are trained without. In the paper's low-resource figures (the
 mean of XSum and WikiHow, curves without numbers) HierBlock and HierBlock+SoftSA are above fine-tuning and prefix
-tuning below 50% of the pairs. Its Figure 3 has no numbers either. For layers the paper prints validation ROUGE-1/2/L.
+tuning below 50% of the pairs. Nor does its Figure 3 print numbers. For layers the paper gives validation ROUGE-1/2/L.
 XSum (Table 3): top 40.1/16.8/31.4, low 33.7/13.1/26.9, all 41.2/18.4/33.4. SAMSum (Table 10): top 50.61/24.24/40.95,
 low 41.87/19.98/34.12, all 52.56/26.93/42.96.
 """

@@ -122,7 +122,10 @@ def reproduce(
         list[str] | None,
         typer.Option(
             "--only",
-            help="For tables: run only the steps of such a name, such as 'tuned-2gram-*', and those they need.",
+            help=(
+                "For tables: run only the steps whose names match a pattern, such as 'tuned-2gram-*', and the steps "
+                "that they need. Repeatable."
+            ),
         ),
     ] = None,
     precision: Annotated[

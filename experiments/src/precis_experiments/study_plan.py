@@ -123,7 +123,7 @@ class StudyPlan:
         ]
 
     def _minutes(self, left: Sequence[Step]) -> float | None:
-        """Return the minutes that one process needs for steps; None if nothing tells."""
+        """Return the minutes that one process needs for steps; None if it is unknown."""
         found = [self._seconds(step) for step in left]
         known = [seconds for seconds in found if seconds is not None]
         return None if len(known) < len(found) else sum(known) / 60
