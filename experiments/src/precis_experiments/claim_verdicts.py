@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from precis.evaluation.significance import TOO_FEW_FOR_T, Interval
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 Verdict = Literal["decided", "not decided", "contradicted", "never run"]
 NOTE = """Claims: differences towards the paper's side, 95% intervals over runs and test rows, without correction for
@@ -60,7 +60,7 @@ def verdict_rows(claims: Sequence[Claim], scale: str) -> list[list[str]]:
             f"{claim.words} ({claim.source})",
             claim.theirs or "not printed",
             "" if claim.ours is None else _signed(claim.ours, claim.decimals),
-            f"{scale}, {counted(claim.runs, 'run')}" if claim.ours is not None else scale,
+            f"{scale}, {pluralize(claim.runs, 'run')}" if claim.ours is not None else scale,
             claim.verdict,
         ]
         for claim in claims

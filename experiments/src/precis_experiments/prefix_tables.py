@@ -22,7 +22,7 @@ from precis_experiments.experiment import (
 )
 from precis_experiments.resumable_steps import Result
 from precis_experiments.scales import FINE_TUNING, LOW, TOP, WHOLE, PrefixScale
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")
@@ -268,7 +268,7 @@ def _costs(results: Results) -> list[str]:
     header = "a step | trained parameters | of all | ms | of fine-tuning | peak MB | of fine-tuning"
     return [
         *markdown(header, rows),
-        f"Batches of 16 x (64 + 48) tokens, {counted(found['threads'], 'thread')}; "
+        f"Batches of 16 x (64 + 48) tokens, {pluralize(found['threads'], 'thread')}; "
         f"medians of {len(rounds[FINE_TUNING])} rounds, shares with the lowest and highest round; "
         "no other step of this study ran.",
         "",

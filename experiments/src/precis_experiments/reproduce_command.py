@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import describe_command
 from precis.cli.framework.options import ModeName, PrecisionName, Threads, begin
 from precis.phases.output_folders import existing_folder
 from precis_text.errors import RunError, UserError
@@ -48,7 +48,7 @@ class ScaleName(StrEnum):
     mini = "mini"
 
 
-@described(
+@describe_command(
     "reproduce",
     rich_help_panel="Data and experiments",
     epilog=(
