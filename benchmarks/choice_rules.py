@@ -30,7 +30,7 @@ from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
 from precis_text.exchanges import questions_of_answers
 from precis_text.length import make_length, trim
-from precis_text.selection import _Waiting, _with_questions, choose, joined
+from precis_text.selection import _Waiting, _with_questions, choose, join_units
 from precis_text.unit_worth import worths
 from precis_text.units import named_text
 from precis_text.words import length_in_words, unicode_words
@@ -197,7 +197,7 @@ class Known:
 
     def text(self, places: Sequence[int]) -> str:
         cap = make_length(words=self.budget).cap
-        return trim(joined(self.row.document, [self.row.units[p] for p in places]), cap, ended=True).text
+        return trim(join_units(self.row.document, [self.row.units[p] for p in places]), cap, ended=True).text
 
     def rouge(self, text: str) -> Floats:
         scores = ROUGE.score([text], [self.row.references])

@@ -32,7 +32,7 @@ from precis.generation.model_location import default_model
 from precis_experiments.open_sets import OTHER_LANGUAGES, OpenSet, pairs_of
 from precis_text.central_choice import central_scores
 from precis_text.length import first_words, make_length
-from precis_text.selection import choose, joined
+from precis_text.selection import choose, join_units
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
 
@@ -63,7 +63,7 @@ def central(document: str, words: int) -> str:
     units = extraction_units(document)
     length = make_length(words=words, short="write")
     chosen = [units[place] for place in choose(Counted(units), central_scores(units), length, words=words)]
-    text = joined(document, chosen)
+    text = join_units(document, chosen)
     return first_words(text, words)
 
 

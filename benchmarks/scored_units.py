@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.equal_words import GENEROUS, ONLY_MEASURED
 from precis.extract.extractor import Extractor
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.units import TextUnit
 from precis_text.words import length_in_words
 
@@ -59,7 +59,7 @@ def rows_of(chosen: OpenSet, source: Path, limit: int) -> list[dict[str, Any]]:
 def scored(extractor: Extractor, rows: Sequence[dict[str, Any]]) -> Iterator[Scored]:
     """Yield the documents with the scores of their units, without those that have no known tokens."""
     for row in rows:
-        document = unmarked(main_part(str(row["document"])))
+        document = remove_marks(main_part(str(row["document"])))
         (tokens,) = extractor.tokens.tokenize([document])
         if tokens is None:
             continue

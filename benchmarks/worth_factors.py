@@ -25,10 +25,10 @@ from precis.generation.model_location import default_model
 from precis_experiments.open_sets import EXTENSIONS, SETS, OpenSet, pairs_of
 from precis_text import selection, unit_worth
 from precis_text.citations import Citations
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.length import first_words, make_length
 from precis_text.pauses import Pauses
-from precis_text.selection import choose, joined
+from precis_text.selection import choose, join_units
 from precis_text.unit_ranker import UnitRanker
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
@@ -86,7 +86,7 @@ class Scored:
     @classmethod
     def of(cls, document: str, words: int, ranker: UnitRanker) -> "Scored":
         """Read a document, and score its units."""
-        text = unmarked(main_part(document))
+        text = remove_marks(main_part(document))
         units = extraction_units(text)
         scores, _ = ranker.scores(units, make_length(words=words).cap)
         return cls(text, units, scores, words)
@@ -95,7 +95,7 @@ class Scored:
         """Return the summary, as the product chooses it."""
         length = make_length(words=self.words, short="write")
         chosen = choose(_Read(self.units), self.scores, length, words=self.words)
-        return first_words(joined(self.text, [self.units[place] for place in chosen]), self.words)
+        return first_words(join_units(self.text, [self.units[place] for place in chosen]), self.words)
 
 
 def measured(chosen: OpenSet, data: Path, limit: int, ranker: UnitRanker) -> dict[str | None, Any]:

@@ -21,8 +21,6 @@ SOURCES = {
 }
 MOST_LINES = {"precis": 55_506, "all packages": 74_800}  # docs/adr/0022: they only fall, but for a feature
 MOST_MODULES = 297  # of packages/precis
-# Of the English check in README, ARCHITECTURE and docs/guide: lower it with each page rewritten
-MOST_FINDINGS = 0
 LONGEST_FUNCTION = 101
 LONGEST_OF_MOST = 25  # lines of nine functions in ten
 SHORTEST_RUN = 12
@@ -119,22 +117,6 @@ def same_names(files: list[Path]) -> list[list[Path]]:
     return [group for group in named.values() if len(group) > 1]
 
 
-def plain_english() -> bool:
-    """Print the findings of the English check; return whether the sources have none and the pages few enough."""
-    sources = list(english.findings([source.parent for source in SOURCES.values()]))
-    sources = [each for each in sources if ".md:" not in each.place]
-    pages = [
-        each for each in english.findings([ROOT / name for name in english.GUARDED]) if ".md:" in each.place
-    ]
-    print(f"{len(sources)} findings of the English check in packages (none)")
-    for each in sources:
-        print(f"  {each}")
-    print(
-        f"{len(pages)} in README, ARCHITECTURE and docs/guide (at most {MOST_FINDINGS}): python -m tests.english"
-    )
-    return not sources and len(pages) <= MOST_FINDINGS
-
-
 def one_version() -> bool:
     """Print the version of all packages; return whether they agree."""
     told = subprocess.run(
@@ -175,7 +157,7 @@ def main() -> int:
     too_large = any(lines[name] > most for name, most in MOST_LINES.items())
     too_long = lengths[0][0] > LONGEST_FUNCTION or p90 > LONGEST_OF_MOST
     too_many = len(of_package["precis"]) > MOST_MODULES
-    agree = [plain_english(), one_version()]
+    agree = [english.main([]) == 0, one_version()]
     return int(too_large or too_long or too_many or bool(twice) or bool(shared) or not all(agree))
 
 

@@ -41,7 +41,7 @@ from precis.training.optimizer import build_optimizer, set_learning_rate
 from precis.training.training_settings import TrainSettings
 from precis_experiments.experiment import markdown
 from precis_experiments.open_sets import EXTENSIONS, SETS, pairs_of
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 
 NAMES = ("science_abstract", "openstax", "optech_talk")
 MOST = 4096  # tokens that are read of a document
@@ -118,7 +118,7 @@ def read_sets(data: Path, tokenizer: Any, cap: int) -> Documents:
             if split == "train":
                 sizes = [len(text.split()) for row in rows for text in row["summaries"]]
                 words[name] = round(float(np.mean(sizes)))
-            texts = [unmarked(main_part(str(row["document"]))) for row in rows]
+            texts = [remove_marks(main_part(str(row["document"]))) for row in rows]
             for row, tokens in zip(rows, units.tokenize(texts), strict=True):
                 if tokens is not None:
                     found.append(marked(name, tokens, row["summaries"]))

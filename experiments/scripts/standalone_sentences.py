@@ -33,7 +33,7 @@ from benchmarks.sixty_read import MEETINGS
 from experiments.scripts.unit_ranker import flat
 from precis_experiments.open_sets import EXTENSIONS, SETS, pairs_of
 from precis_text import standalone
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.standalone import STANDALONE_FEATURES, Readability, said
 from precis_text.units import TextUnit, extraction_units
 from precis_text.word_patterns import WordPatterns, patterns
@@ -140,7 +140,7 @@ def labelled(data: Path, labels: Path) -> Iterator[tuple[str, list[TextUnit], di
         for pair in pairs_of(known[name], data / known[name].place, "train"):
             text = str(pair["document"])
             if starts := documents.pop(key_of(text), None):
-                units = extraction_units(unmarked(main_part(text)))
+                units = extraction_units(remove_marks(main_part(text)))
                 places = {unit.start: place for place, unit in enumerate(units)}
                 # units may have changed since
                 yield key_of(text), units, {places[at]: starts[at] for at in starts if at in places}

@@ -33,7 +33,7 @@ from precis.evaluation.rouge import Rouge
 from precis.generation.model_location import default_model
 from precis.storage.seal import SEAL, write_folder
 from precis_experiments.open_sets import EXTENSIONS, OTHER_LANGUAGES, SETS, OpenSet, pairs_of
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.ranking_features import ASKED, FEATURES, ranking_features, with_length
 from precis_text.unit_ranker import RANKER_FILE
 from precis_text.units import TextUnit, extraction_units
@@ -107,7 +107,7 @@ def read(chosen: OpenSet, *, data: Path, cap: int) -> Examples:
     rouge = ROUGE if chosen.languages == ("en",) else OTHER_ROUGE
     parts = []
     for row in rows:
-        units = extraction_units(unmarked(main_part(str(row["document"]))))
+        units = extraction_units(remove_marks(main_part(str(row["document"]))))
         if units:
             told = np.array([not (unit.heading or unit.aside) for unit in units])
             references = row["summaries"]

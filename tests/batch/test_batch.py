@@ -129,7 +129,7 @@ def test_a_worker_with_a_writer_gives_the_summaries_of_the_command(shelf: list[s
     block, *_ = blocks(shelf)
     rows = worker(block.slice(0, 3)).to_pylist()
     documents = [unpacked(packed_) for packed_ in block["document"].to_pylist()[:3]]
-    alone = [*job.located().load(keep_going=True).results(documents)]
+    alone = [*job.locate_model().load(keep_going=True).results(documents)]
     assert [row["summary"] for row in rows] == [each.to_dict()["summary"] for each in alone]
     for row in rows:
         assert row["status"] == "ok"

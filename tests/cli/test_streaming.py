@@ -8,7 +8,7 @@ import pytest
 from precis.cli import main
 from precis.cli.framework.console import Screen
 from precis.generation import partial_summaries as streaming
-from precis_text.terminal_text import shown as as_shown
+from precis_text.terminal_text import escape_controls as as_shown
 from tests.tiny_models import documents, save
 
 

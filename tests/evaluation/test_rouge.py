@@ -198,20 +198,20 @@ _SENTENCES = {
 @pytest.mark.parametrize("language", _SENTENCES)
 def test_identical_text_scores_100_in_every_language(language: str, known: bool) -> None:
     text = _SENTENCES[language]
-    rouge = Rouge.suited([text] * 3, language=language if known else None)
+    rouge = Rouge.choose([text] * 3, language=language if known else None)
     scores = rouge.score([text], [[text]])
     assert {name: values[0] for name, values in scores.items()} == dict.fromkeys(rouge.types, 100.0)
 
 
 def test_every_language_of_the_task_table_has_its_words_counted() -> None:
     for task in TASKS.values():
-        assert (Rouge.suited([], language=task.language).tokenizer == "rouge-score") == (
+        assert (Rouge.choose([], language=task.language).tokenizer == "rouge-score") == (
             task.language == "en"
         )
 
 
 def test_tones_tell_words_apart_where_the_language_has_them() -> None:
-    rouge = Rouge.suited(["má mà mạ"])
+    rouge = Rouge.choose(["má mà mạ"])
     assert (rouge.tokenizer, rouge.stemmer) == ("unicode", False)
     assert rouge.score(["mà"], [["má"]])["rouge1"][0] == 0
     assert "stem:no|tok:unicode" in rouge.signature
@@ -220,8 +220,8 @@ def test_tones_tell_words_apart_where_the_language_has_them() -> None:
 def test_a_few_foreign_names_leave_english_english() -> None:
     foreign = "The council met in Zürich on Monday and did not decide anything at all about the bridge."
     plain = ["Nothing new was said by anybody, and the session ended before noon."] * 9
-    assert Rouge.suited([foreign, *plain]) == Rouge()
-    assert Rouge.suited(plain, tokenizer="unicode").tokenizer == "unicode"
+    assert Rouge.choose([foreign, *plain]) == Rouge()
+    assert Rouge.choose(plain, tokenizer="unicode").tokenizer == "unicode"
 
 
 _TOKENS = st.lists(st.sampled_from("abcde"), max_size=90)

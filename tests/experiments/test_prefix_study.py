@@ -214,7 +214,7 @@ def test_a_step_is_measured_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 def test_another_scale_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     Study(tmp_path / "study", MICRO, name="discourse-prefix", data=tmp_path)
-    with pytest.raises(Exception, match="was started with --scale micro, now --scale smoke; go on with"):
+    with pytest.raises(Exception, match="was started with --scale micro, now --scale smoke; resume with"):
         discourse_prefix(SMOKE, data=tmp_path, out=tmp_path / "study", notify=print)
 
 

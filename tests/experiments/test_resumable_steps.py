@@ -253,16 +253,16 @@ class Named(Settings):
 @pytest.mark.parametrize(
     ("settings", "name", "told"),
     [
-        (Named(), "two", "one, now two; go on with one,"),
-        (Named(name="micro", rows=4), "one", "--scale smoke, now --scale micro; go on with --scale smoke,"),
-        (Named(start="/m", weights="ab"), "one", "no --model, now --model /m; go on with no --model,"),
-        (Named(weights="ab"), "one", "no --model of the weights, now --model of the weights ab; go on"),
+        (Named(), "two", "one, now two; resume with one,"),
+        (Named(name="micro", rows=4), "one", "--scale smoke, now --scale micro; resume with --scale smoke,"),
+        (Named(start="/m", weights="ab"), "one", "no --model, now --model /m; resume with no --model,"),
+        (Named(weights="ab"), "one", "no --model of the weights, now --model of the weights ab; resume"),
         (
             Named(beside=("t5", "x/y")),
             "one",
-            "no --beside, now --beside t5 --beside x/y; go on with no --beside,",
+            "no --beside, now --beside t5 --beside x/y; resume with no --beside,",
         ),
-        (Named(rows=4), "one", "settings.rows=3, now 4; another version of precis began it: name another"),
+        (Named(rows=4), "one", "settings.rows=3, now 4; another version of precis started it: name another"),
     ],
 )
 def test_a_folder_of_other_options_is_refused_in_words_of_the_command_line(
@@ -281,11 +281,13 @@ def test_other_data_and_another_precision_are_told_in_words_of_the_command_line_
 ) -> None:
     monkeypatch.setenv(PRECISION, "fp32")
     Study(tmp_path / "s", Named(), name="one", data=tmp_path)
-    with pytest.raises(UserError, match=f"--data {tmp_path}, now --data {tmp_path / 'b'}; go on with --data"):
+    with pytest.raises(
+        UserError, match=f"--data {tmp_path}, now --data {tmp_path / 'b'}; resume with --data"
+    ):
         Study(tmp_path / "s", Named(), name="one", data=tmp_path / "b")
     monkeypatch.setenv(PRECISION, "bf16")
     with pytest.raises(
-        UserError, match="--precision fp32, now --precision bf16; go on with --precision fp32, or"
+        UserError, match="--precision fp32, now --precision bf16; resume with --precision fp32, or"
     ):
         Study(tmp_path / "s", Named(), name="one", data=tmp_path)
 

@@ -18,7 +18,7 @@ from precis.models.unit_scorer import WEIGHTS_FILE, UnitScorer, UnitScorerShape,
 from precis_text.central_choice import central_scores, scores_in_language
 from precis_text.errors import UserError
 from precis_text.length import make_length
-from precis_text.selection import choose, joined
+from precis_text.selection import choose, join_units
 from precis_text.sentences import split_sentences
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
@@ -336,13 +336,13 @@ def test_what_was_said_already_is_passed_over() -> None:
 
 def test_sentences_of_a_line_share_a_line() -> None:
     document = "Ann sings. Bob listens.\nIt rains."
-    assert joined(document, extraction_units(document)) == document
+    assert join_units(document, extraction_units(document)) == document
 
 
 def test_sentences_that_stand_without_spaces_are_joined_without() -> None:
     document = "\u4e00\u4e8c\u3002\u4e09\u56db\u3002\u4e94\u516d\u3002"
     first, _, last = extraction_units(document)
-    assert joined(document, [first, last]) == first.text + last.text
+    assert join_units(document, [first, last]) == first.text + last.text
 
 
 def test_a_model_that_cannot_choose_says_so(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from precis.nn.attention import MultiHeadAttention, attend, t5_attention
-from precis.nn.attention_weights import AttentionWeights, in_order, observed, watched
+from precis.nn.attention_weights import AttentionWeights, in_order, observe_states, observed
 from precis.nn.prefix_columns import PrefixColumns
 
 
@@ -75,10 +75,10 @@ def test_gradients_reach_the_states_that_were_looked_at() -> None:
         seen.append(main)
 
     given = states(2, 5, 4).requires_grad_()
-    whole = watched(given * 2, 3, look)
+    whole = observe_states(given * 2, 3, look)
     assert torch.equal(whole, given * 2)
     whole.sum().backward()
     assert seen[0].shape == (2, 3, 4)
     assert seen[0].grad is not None
     assert torch.equal(seen[0].grad, torch.ones(2, 3, 4))
-    assert watched(given, 3, None) is given
+    assert observe_states(given, 3, None) is given

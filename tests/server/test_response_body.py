@@ -2,7 +2,7 @@
 
 from precis.generation.summarizer import Summary
 from precis.server.response_body import answer
-from precis_text.selection import joined
+from precis_text.selection import join_units
 from precis_text.units import extraction_units
 
 LONG = " ".join(f"Sentence {number} of hers is here." for number in range(14))
@@ -11,7 +11,7 @@ CHAT = f"[10:30] <ann> {LONG}\n[10:31] <ben> It rains.\n[10:32] <ann> Bring a co
 
 def test_the_sentences_of_a_chat_have_their_speakers_and_places() -> None:
     units = [extraction_units(CHAT)[place] for place in (3, 4, 14)]
-    text = joined(CHAT, units)
+    text = join_units(CHAT, units)
     assert text == "ann: Sentence 3 of hers is here. Sentence 4 of hers is here.\nben: It rains."
     summary = Summary(
         text=text,

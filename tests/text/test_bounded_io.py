@@ -13,12 +13,12 @@ from precis_text.bounded_io import (
     JsonError,
     check_inside,
     is_plain_name,
-    meant,
     names_in,
     open_regular,
     parse_json,
     read_bounded,
     read_json,
+    suggest,
 )
 from precis_text.errors import UserError
 
@@ -192,13 +192,13 @@ def test_a_missing_file_names_the_one_that_is_meant(tmp_path: Path) -> None:
     for name in ("report.txt", "notes.md", "b.txt", ".reprot.txt"):
         (tmp_path / "documents" / name).touch()
     for wrong in ("reprot.txt", "Report.TXT", "report.md", "report", tmp_path / "docments" / "report.txt"):
-        assert meant(report.parent / wrong).endswith(f"; did you mean {report}?"), wrong
+        assert suggest(report.parent / wrong).endswith(f"; did you mean {report}?"), wrong
     for strange in ("a.txt", "invoice.txt", "no/such/folder"):
-        assert meant(report.parent / strange) == ""
+        assert suggest(report.parent / strange) == ""
     with pytest.raises(UserError, match=rf"no such file; did you mean {re.escape(str(report))}\?$"):
         open_regular(report.with_name("reports.txt"))
 
 
 @pytest.mark.parametrize("place", ["https://example.org/a.txt", Path("https://example.org/a.txt")])
 def test_an_address_is_no_missing_file(place: str | Path) -> None:
-    assert "precis reads files only: download it first" in meant(place)
+    assert "precis reads files only: download it first" in suggest(place)

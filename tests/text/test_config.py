@@ -59,7 +59,7 @@ def test_lists_of_lists_come_back_as_tuples() -> None:
 
 
 def test_a_question_ends_its_message_wherever_names_are_suggested() -> None:
-    """`nearest` and `meant` end in a question mark, which no semicolon may follow."""
+    """`nearest` and `suggest` end in a question mark, which no semicolon may follow."""
     calls = re.compile(r"\{(?:nearest|meant|_meant)\([^{}]*\)\};")
     sources = Path(__file__).parents[2].glob("packages/*/src/**/*.py")
     assert {path.name: found for path in sources if (found := calls.findall(path.read_text("utf-8")))} == {}

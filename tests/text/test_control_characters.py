@@ -13,8 +13,8 @@ from precis_text.control_characters import (
     mark_units,
     marked_starts,
     readable,
+    remove_marks,
     unit_starts,
-    unmarked,
 )
 from precis_text.errors import UserError
 from precis_text.row import Row
@@ -31,7 +31,7 @@ def test_a_mark_stands_before_each_unit_and_taking_them_out_gives_the_text() -> 
         "because\nnobody told me. ",
         "Bo: Me neither.",
     ]
-    assert unmarked(marked) == TEXT
+    assert remove_marks(marked) == TEXT
     assert mark_units(marked, UNITS) == marked
     assert marked_starts(marked) == unit_starts(TEXT, UNITS)
 

@@ -7,7 +7,7 @@ import decimal
 
 import pytest
 
-from precis_text.row import SkippedRows, counted, invalid_text, kind_of, named, plain
+from precis_text.row import SkippedRows, invalid_text, kind_of, list_names, plain, pluralize
 
 
 def test_the_first_twenty_skipped_rows_and_unread_names_are_kept_and_all_are_counted() -> None:
@@ -57,14 +57,19 @@ def test_values_are_named_by_their_type() -> None:
         "a string", "a list", "a list", "an object", "a boolean", "a number", "a number", "bytes", "null",
         "a date or time",
     ]  # fmt: skip
-    assert [counted(count, "row") for count in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+    assert [pluralize(count, "row") for count in (0, 1, 2, 1200)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "1,200 rows",
+    ]
 
 
 def test_twelve_columns_are_named_up_to_forty_letters_each() -> None:
-    assert named([]) == "none"
-    assert named(["a" * 40, "b" * 41]) == repr("a" * 40) + ", " + repr("b" * 40 + "...")
-    assert "more" not in named(map(str, range(12)))
-    assert named(map(str, range(13))).endswith("'11' and 1 more")
+    assert list_names([]) == "none"
+    assert list_names(["a" * 40, "b" * 41]) == repr("a" * 40) + ", " + repr("b" * 40 + "...")
+    assert "more" not in list_names(map(str, range(12)))
+    assert list_names(map(str, range(13))).endswith("'11' and 1 more")
 
 
 def test_values_become_those_of_json() -> None:

@@ -12,7 +12,7 @@ from precis_text.selection import (
     choose,
     expected_words,
     inputs_of,
-    joined,
+    join_units,
     most_words,
     shown_texts,
 )
@@ -34,7 +34,7 @@ def extract(document: str, scores: list[float], *, words: int) -> str:
     units = extraction_units(document)
     assert len(units) == len(scores), [unit.text for unit in units]
     places = choose(Read(units), scores, make_length(words=words), words=words)
-    return joined(document, [units[place] for place in places])
+    return join_units(document, [units[place] for place in places])
 
 
 def test_an_extract_without_a_limit_has_at_most_half_of_a_conversation() -> None:

@@ -3,7 +3,7 @@
 import json
 import unicodedata
 
-from precis_text.terminal_text import json_for_terminal, shown, shown_in_a_line
+from precis_text.terminal_text import escape_controls, escape_line, json_for_terminal
 
 EVERY = "".join(map(chr, range(0x3000)))
 
@@ -13,16 +13,16 @@ def controls(text: str) -> set[str]:
 
 
 def test_no_control_character_is_left_but_line_breaks_and_tabs() -> None:
-    assert controls(shown(EVERY)) == {"\n", "\t"}
-    assert controls(shown_in_a_line(EVERY)) == set()
-    assert shown("a\x1b[2Jb\x9b2J\x07\r") == r"a\x1b[2Jb\x9b2J\x07\x0d"
-    assert shown_in_a_line("a\nb") == r"a\nb"
+    assert controls(escape_controls(EVERY)) == {"\n", "\t"}
+    assert controls(escape_line(EVERY)) == set()
+    assert escape_controls("a\x1b[2Jb\x9b2J\x07\r") == r"a\x1b[2Jb\x9b2J\x07\x0d"
+    assert escape_line("a\nb") == r"a\nb"
 
 
 def test_a_text_without_control_characters_stays_as_it_is() -> None:
     text = "Über 3 Träger.\n\tمرحبا \u200eабв"
-    assert shown(text) == text
-    assert shown("one\r\ntwo") == "one\ntwo"
+    assert escape_controls(text) == text
+    assert escape_controls("one\r\ntwo") == "one\ntwo"
 
 
 def test_json_has_the_same_meaning() -> None:

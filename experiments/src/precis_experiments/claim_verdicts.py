@@ -1,7 +1,7 @@
-"""What a study decides: each claim of a paper beside our difference, its interval, and a verdict.
+"""Verdicts on the claims of a paper, each with our difference and its interval.
 
-"Decided" means that a 95% interval over runs and test rows lies on the paper's side of zero, "contradicted" that it
-lies on the other side. One run decides nothing: its interval does not cover other seeds. Nor do two, which have a
+"Decided" means that a 95% interval over runs and test rows is on the paper's side of zero, "contradicted" that it
+is on the other side. One run decides nothing: its interval does not cover other seeds. Nor do two, which have a
 range and no interval.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 from precis.evaluation.significance import TOO_FEW_FOR_T, Interval
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 Verdict = Literal["decided", "not decided", "contradicted", "never run"]
 NOTE = """Claims: differences towards the paper's side, 95% intervals over runs and test rows, without correction for
@@ -31,7 +31,7 @@ class Claim:
         theirs: the paper's difference, in its own measure; "" if it prints none.
         ours: our difference with its interval; None if it was never run.
         runs: the number of runs behind it.
-        decimals: of the printed difference.
+        decimals: decimal places of the printed difference.
     """
 
     words: str
@@ -60,7 +60,7 @@ def verdict_rows(claims: Sequence[Claim], scale: str) -> list[list[str]]:
             f"{claim.words} ({claim.source})",
             claim.theirs or "not printed",
             "" if claim.ours is None else _signed(claim.ours, claim.decimals),
-            f"{scale}, {counted(claim.runs, 'run')}" if claim.ours is not None else scale,
+            f"{scale}, {pluralize(claim.runs, 'run')}" if claim.ours is not None else scale,
             claim.verdict,
         ]
         for claim in claims

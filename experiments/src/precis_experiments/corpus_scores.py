@@ -35,7 +35,7 @@ def score_texts(
         name: scorer(texts, references) for name, scorer in task_scorers(metrics).items()
     }
     if types := rouge_types(metrics):
-        rouge = Rouge.suited((), language=language, types=types)
+        rouge = Rouge.choose((), language=language, types=types)
         for name, examples in rouge.score(texts, references).items():
             found[name] = MeanScore(signature=rouge.signature, examples=examples)
     drawn = Bootstrap()

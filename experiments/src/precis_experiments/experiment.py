@@ -126,7 +126,7 @@ class Runner:
             return False
 
     def _test_part(self, task_name: str) -> Part:
-        """Return the rows to score on: the test rows, or dev rows if the set has no others and the study wants them."""
+        """Return the test rows, or the dev rows if the data set lacks test rows and the study allows them."""
         part = NamedPairs(task=task_name, data=str(self.data)).part()
         splits = splits_of(part.source) if self.dev_as_test else None
         return replace(part, split="dev") if splits and "test" not in splits and "dev" in splits else part
@@ -332,7 +332,7 @@ def drop_checkpoints(place: Path) -> None:
 
 
 def drop_model(place: Path) -> None:
-    """Remove checkpoints and weights of a model that has been scored, and the new weights that it began with."""
+    """Remove checkpoints and weights of a model that has been scored, and the weights that its run started from."""
     drop_checkpoints(place)
     shutil.rmtree(place / "start", ignore_errors=True)
     shutil.rmtree(place / "run" / "model", ignore_errors=True)

@@ -2,8 +2,8 @@
 
     start (the model, nothing) x task x way (head, text) x seed -> trained on the task -> answers for its test rows
 
-Other models beside them, such as a converted DeBERTaV3, have a head alone, as encoders have in the paper's Table 13.
-The model from nothing has the shape and the vocabulary of the given one. The baseline is the majority class.
+Other models, such as a converted DeBERTaV3, have only a head, like the encoders in the paper's Table 13. The model from
+nothing has the shape and the vocabulary of the given one. The baseline is the majority class.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Several languages (Z-Code++ 3.1, Table 6): one vocabulary and one pre-training for all of them, or for English alone.
+"""Several languages (Z-Code++ 3.1, Table 6): one vocabulary and one pre-training for all, or only for English.
 
     text of each language, and parallel text -> a shared tokenizer -> a pack each
-      -> phase 1 on all packs, small ones read more often; phase 1 on the English packs alone, for the same steps
+      -> phase 1 on all packs, small ones read more often; phase 1 on only the English packs, for the same steps
       -> each task from both and from nothing, with every seed -> the scores of its test set, in its language
 
 A given model and one of its shape from nothing take the place of these starts. Texts and tasks without data are skipped
-with a message. There is no second phase: the paper names none for this model.
+with a message. The study does not have a second phase: the paper names none for this model.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def _texts_table(scale: LanguagesScale, results: Results) -> list[str]:
         ]
         for name, tokens in packed["tokens"].items()
     ]
-    header = "text | tokens | tokens per word | span loss after English alone | after all languages"
+    header = "text | tokens | tokens per word | span loss after only English | after all languages"
     first = f"Phase 1 has {scale.phase1_steps:,} steps; shares of the texts have the temperature {scale.temperature:g}."
     return [first, "", *markdown(header, rows)]
 

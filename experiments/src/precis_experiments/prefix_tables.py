@@ -22,7 +22,7 @@ from precis_experiments.experiment import (
 )
 from precis_experiments.resumable_steps import Result
 from precis_experiments.scales import FINE_TUNING, LOW, TOP, WHOLE, PrefixScale
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 UNTUNED = "the base, untuned"
 SYSTEMS = (FINE_TUNING, "prefix", "uniblock", "hierblock", "softsa", "hierblock+softsa")
@@ -61,7 +61,7 @@ pairs with one seed, by the label-smoothed loss of runs no longer than the final
 of the plain prefix. SoftSA draws noise in training only: at temperature 1 it computes plain softmax when it writes.
 The untuned base gets the task's instruction; the systems are trained without. In the paper's low-resource figures (the
 mean of XSum and WikiHow, curves without numbers) HierBlock and HierBlock+SoftSA are above fine-tuning and prefix
-tuning below 50% of the pairs. Its Figure 3 has no numbers either. For layers the paper prints validation ROUGE-1/2/L.
+tuning below 50% of the pairs. Nor does its Figure 3 print numbers. For layers the paper gives validation ROUGE-1/2/L.
 XSum (Table 3): top 40.1/16.8/31.4, low 33.7/13.1/26.9, all 41.2/18.4/33.4. SAMSum (Table 10): top 50.61/24.24/40.95,
 low 41.87/19.98/34.12, all 52.56/26.93/42.96.
 """
@@ -268,7 +268,7 @@ def _costs(results: Results) -> list[str]:
     header = "a step | trained parameters | of all | ms | of fine-tuning | peak MB | of fine-tuning"
     return [
         *markdown(header, rows),
-        f"Batches of 16 x (64 + 48) tokens, {counted(found['threads'], 'thread')}; "
+        f"Batches of 16 x (64 + 48) tokens, {pluralize(found['threads'], 'thread')}; "
         f"medians of {len(rounds[FINE_TUNING])} rounds, shares with the lowest and highest round; "
         "no other step of this study ran.",
         "",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import described
+from precis.cli.framework.command_class import describe_command
 from precis.cli.framework.options import ModeName, PrecisionName, Threads, begin
 from precis.phases.output_folders import existing_folder
 from precis_text.errors import RunError, UserError
@@ -48,7 +48,7 @@ class ScaleName(StrEnum):
     mini = "mini"
 
 
-@described(
+@describe_command(
     "reproduce",
     rich_help_panel="Data and experiments",
     epilog=(
@@ -122,7 +122,10 @@ def reproduce(
         list[str] | None,
         typer.Option(
             "--only",
-            help="For tables: run only the steps of such a name, such as 'tuned-2gram-*', and those they need.",
+            help=(
+                "For tables: run only the steps whose names match a pattern, such as 'tuned-2gram-*', and the steps "
+                "that they need. Repeatable."
+            ),
         ),
     ] = None,
     precision: Annotated[

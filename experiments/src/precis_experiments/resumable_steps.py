@@ -262,9 +262,9 @@ def _refuse_change(folder: Path, before: Mapping[str, Any], now: Mapping[str, An
         was, is_now = (_words(record, name, option) for record in (before, now))
         if was != is_now:
             raise UserError(
-                f"{folder} was started with {was}, now {is_now}; go on with {was}, or name another folder with --out"
+                f"{folder} was started with {was}, now {is_now}; resume with {was}, or name another folder with --out"
             )
-    remedy = "another version of precis began it: name another folder with --out"
+    remedy = "another version of precis started it: name another folder with --out"
     refuse_change(folder, before, now, remedy=remedy)
 
 
@@ -320,7 +320,7 @@ def chosen_steps(steps: Iterable[Step], only: Sequence[str]) -> list[Step]:
         found = fnmatch.filter(named, pattern)
         if not found:
             kinds = dict.fromkeys(re.sub(r"-\d+$", "-*", name) for name in named)
-            raise UserError(f"--only {pattern}: no step has such a name; the names are {', '.join(kinds)}")
+            raise UserError(f"--only {pattern}: no step matches it; the names are {', '.join(kinds)}")
         chosen.update(found)
     for step in reversed(listed):
         if step.name in chosen:

@@ -199,7 +199,7 @@ class PrefixScale(InitialModelScale):
         facts_seeds, dialogues_seeds: seeds of training.
         other_facts: further structure-to-text tasks, with the steps and seeds of E2E; missing ones are skipped.
         sparse_tasks: tasks of Table 4's further rows: TruncSA, the hierarchical sparse methods, sparse fine-tuning.
-        single_layer_tasks: tasks for which each layer alone has a prefix (Figure 3).
+        single_layer_tasks: tasks on which only one layer has a prefix, each layer in turn (Figure 3).
         low_tasks: tasks of the low-resource curves, which also average over them (Figures 4, 8).
         shares, pool, dialogues_pool, low_steps, sampling_seeds: grid of the low-resource curves; a share is one of
             `pool` pairs, of SAMSum of `dialogues_pool`, and the sampling seed is also the training seed.
@@ -315,7 +315,7 @@ class GlueScale(InitialModelScale):
         validations: number of validations in each run.
         dev_rows: held-out rows to write for at each validation, if the answers are text.
         test_rows: maximum number of scored rows.
-        beside: other Z-Code++ models, such as a converted DeBERTaV3, as folders; each has a head alone.
+        beside: other Z-Code++ models, such as a converted DeBERTaV3, as folders; each has only a head.
     """
 
     recipe: str = "zcodepp-mini"
@@ -347,9 +347,9 @@ class LanguagesScale(ShapedScale):
     Attributes:
         texts: text of each language besides the English corpora: its name, its files under the data folder, the column.
         temperature: flattens the shares of the texts, in the vocabulary and in pre-training.
-        phase1_steps: pre-training steps on all languages, and on English alone.
+        phase1_steps: pre-training steps on all languages, and on only English.
         tasks: tasks of fine-tuning, each from every start; missing ones are skipped.
-        steps, batch_tokens, seeds: of each fine-tuning.
+        steps, batch_tokens, seeds: settings of each fine-tuning.
         max_source, max_target: limits in tokens, if they are below the task's own.
         beams: width of the search for test texts; 1 is greedy.
     """

@@ -26,7 +26,7 @@ from precis.generation.decoder_batches import padded
 from precis.messages import Notify, silent
 from precis.objectives.losses import Loss
 from precis.training import TrainResult, TrainSettings, standard_callbacks, train
-from precis_text.control_characters import SEPARATOR, unmarked
+from precis_text.control_characters import SEPARATOR, remove_marks
 
 LONGEST_ANSWER = 30  # tokens, as in BERT's script
 _BATCH = 32
@@ -53,7 +53,7 @@ class Question:
 
 def read_question(pair: Pair, tokenizer: PreTrainedTokenizerBase, *, most: int) -> Question:
     """Tokenize a question, a separator and its passage, truncated to `most` tokens, and find the answer."""
-    question, _, passage = unmarked(pair.document).partition(SEPARATOR)
+    question, _, passage = remove_marks(pair.document).partition(SEPARATOR)
     control = control_ids(tokenizer)
     asked = [token for token in tokenizer(question)["input_ids"] if token not in control]
     found = tokenizer(passage, return_offsets_mapping=True)

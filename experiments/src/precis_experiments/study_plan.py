@@ -11,7 +11,7 @@ from typing import final
 from precis.data.tasks.tasks import folder_of, task
 from precis.table import Table
 from precis_experiments.resumable_steps import Result, Step
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _ON_A_CPU = ("smoke", "micro")  # the other scale is for a GPU
 _BESIDES = 10.0  # seconds of a step besides its training
@@ -101,14 +101,14 @@ class StudyPlan:
         left = [step for step in self.steps if step.name not in self.results]
         done = f"{len(self.steps) - len(left)} done in {self.out}, {len(left)} left"
         minutes = self._minutes(left)
-        time = f"about {counted(round(minutes), 'minute')}" if minutes is not None and minutes < 90 else ""
+        time = f"about {pluralize(round(minutes), 'minute')}" if minutes is not None and minutes < 90 else ""
         if minutes is not None and not time:
-            time = f"about {counted(round(minutes / 60), 'hour')}"
+            time = f"about {pluralize(round(minutes / 60), 'hour')}"
         if not left:
             time = "the same command prints the table"
         elif not time:
             time = "no rough time before the first training is done"
-        return f"{self.name}, scale {self.scale}: {counted(len(self.steps), 'step')}, {done} ({time})"
+        return f"{self.name}, scale {self.scale}: {pluralize(len(self.steps), 'step')}, {done} ({time})"
 
     def _row(self, kind: str, steps: Sequence[Step]) -> list[str]:
         left = [step for step in steps if step.name not in self.results]
@@ -123,7 +123,7 @@ class StudyPlan:
         ]
 
     def _minutes(self, left: Sequence[Step]) -> float | None:
-        """Return the minutes that one process needs for steps; None if nothing tells."""
+        """Return the minutes that one process needs for steps; None if it is unknown."""
         found = [self._seconds(step) for step in left]
         known = [seconds for seconds in found if seconds is not None]
         return None if len(known) < len(found) else sum(known) / 60

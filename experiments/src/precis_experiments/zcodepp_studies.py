@@ -231,7 +231,7 @@ def _fewshot_rows(scale: Scale, name: str, results: Results) -> list[list[str]]:
 
 
 def _printed(start: str) -> str:
-    """Return the row of Table 11 that a starting point stands beside."""
+    """Return the row of Table 11 to compare a starting point with."""
     if start in FROM_GIVEN:
         return STARTS[FROM_GIVEN.index(start)]
     return next((known for known in ("t5", "pegasus") if known in start.lower()), start)

@@ -262,14 +262,16 @@ def test_the_service_switches_by_request_and_counts_shared_weights_once(package:
 
 
 def test_resumed_work_does_not_mix_summaries_with_and_without_the_adapter(package: Path) -> None:
-    made = [SummaryJob(model="writer", adapter=adapter).located().made_by() for adapter in (None, "none")]
+    made = [
+        SummaryJob(model="writer", adapter=adapter).locate_model().made_by() for adapter in (None, "none")
+    ]
     assert len(made[0].pop("short_adapter")) == 16
     assert made[0] == made[1]
 
 
 def test_compare_records_the_adapter(package: Path) -> None:
     options = SummaryJob(model="writer", length=make_length(words=30))
-    (result,) = options.located().load(keep_going=True).results([Document("boats", text=LONG)])
+    (result,) = options.locate_model().load(keep_going=True).results([Document("boats", text=LONG)])
     assert _said(result)["adapted"] is True
 
 

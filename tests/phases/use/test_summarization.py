@@ -9,7 +9,7 @@ from transformers import BartConfig, BartForConditionalGeneration
 from precis.generation.summarizer import Summarizer, Summary
 from precis.phases.use.input_documents import Document
 from precis.phases.use.summarization import Result, summarize_documents
-from precis.phases.use.summary_format import told
+from precis.phases.use.summary_format import describe_result
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, Place
 from precis_text.errors import RunError, UserError
@@ -67,7 +67,7 @@ def test_documents_without_tokens_keep_their_place(in_berts_manner: Summarizer) 
         "name": "rows.jsonl: row 1",
         "error": "the document gives no tokens that the model knows",
     }
-    assert told(results[0], max_source=None).startswith(
+    assert describe_result(results[0], max_source=None).startswith(
         "rows.jsonl: row 1: no summary: the document gives no tokens"
     )
     (known,) = summarize_documents(in_berts_manner, documents[1:2])
@@ -99,7 +99,7 @@ def test_the_only_document_must_have_tokens(in_berts_manner: Summarizer) -> None
     ],
 )
 def test_each_summary_says_what_was_read(summary: Summary, said: str) -> None:
-    assert told(Result(Document("d", "x"), summary), max_source=5) == f"d: {said}"
+    assert describe_result(Result(Document("d", "x"), summary), max_source=5) == f"d: {said}"
 
 
 def test_the_first_document_that_cannot_be_summarized_ends_the_work_after_those_before_it(
@@ -131,7 +131,7 @@ def test_an_empty_summary_is_an_error_that_is_named(summarizer: Summarizer) -> N
     assert str(result.failure(alone=True)) == "a.txt: the model wrote nothing"
     assert result.to_dict()["error"] == "the model wrote nothing"
     assert result.to_dict()["document_tokens"] == 9
-    assert told(result, max_source=5) == "a.txt: no summary: the model wrote nothing"
+    assert describe_result(result, max_source=5) == "a.txt: no summary: the model wrote nothing"
 
 
 def test_id_and_other_columns_come_along_and_name_and_text_are_different_keys(summarizer: Summarizer) -> None:
@@ -166,7 +166,7 @@ def test_chosen_sentences_name_their_page_and_heading_and_what_was_left_out_is_s
     result = Result(Document("a.pdf", passages.text, passages=passages), summary)
     assert result.to_dict()["sources"] == [{"page": 1}, {"page": 2, "heading": "Budget"}]
     assert result.to_dict()["left_out"] == ["no text on page 4"]
-    assert told(result, max_source=None).endswith(
+    assert describe_result(result, max_source=None).endswith(
         '4 words, chosen word for word (page 1; page 2, "Budget"); no text on page 4'
     )
     plain = Result(Document("a.txt", passages.text), summary)

@@ -6,9 +6,9 @@ from pathlib import Path
 from precis.generation.summarizer import Summary
 from precis.phases.use.input_documents import Document, read_documents
 from precis.phases.use.summarization import Result, with_support
-from precis.phases.use.summary_format import support_text, told
+from precis.phases.use.summary_format import describe_result, support_text
 from precis_text.documents.passages import Passages, Place
-from precis_text.selection import joined
+from precis_text.selection import join_units
 from precis_text.support.marks import SourceText
 from precis_text.units import extraction_units
 
@@ -23,12 +23,14 @@ def result(text: str, **summary: object) -> Result:
 
 def test_a_document_that_was_read_in_pieces_is_said_to_be_summarized_twice_only_if_a_model_wrote() -> None:
     read = result("Ann sings.", how="chunk", pieces=2)
-    assert "read all 9,000 tokens in 2 pieces, then summarized their summaries; 2 words" in told(
+    assert "read all 9,000 tokens in 2 pieces, then summarized their summaries; 2 words" in describe_result(
         read, max_source=8192
     )
     assert read.summary is not None
     chosen = replace(read, summary=replace(read.summary, mode="extract"))
-    assert "read all 9,000 tokens in 2 pieces; 2 words, chosen word for word" in told(chosen, max_source=8192)
+    assert "read all 9,000 tokens in 2 pieces; 2 words, chosen word for word" in describe_result(
+        chosen, max_source=8192
+    )
 
 
 def test_of_chosen_sentences_the_lines_are_shown_and_no_sentence_twice() -> None:
@@ -68,7 +70,7 @@ def chosen(document: str, *wanted: str, text: str | None = None, **summary: obje
     """The sentences of an extract as `--support` has them, with the text at the place of each."""
     units = [unit for unit in extraction_units(document) if unit.text in wanted]
     made = Summary(
-        text=joined(document, units) if text is None else text,
+        text=join_units(document, units) if text is None else text,
         document_tokens=90,
         tokens_read=90,
         summary_tokens=30,
@@ -151,7 +153,7 @@ def test_a_markdown_page_gives_the_lines_of_its_file(tmp_path: Path) -> None:
     units = extraction_units(document.text)[1:]
     places = tuple((unit.start, unit.stop) for unit in units)
     made = Summary(
-        text=joined(document.text, units), document_tokens=9, tokens_read=9, summary_tokens=9, mode="extract",
+        text=join_units(document.text, units), document_tokens=9, tokens_read=9, summary_tokens=9, mode="extract",
         places=places,
     )  # fmt: skip
     (found,) = with_support([Result(document, made)])
@@ -159,4 +161,4 @@ def test_a_markdown_page_gives_the_lines_of_its_file(tmp_path: Path) -> None:
     first, second = support_text(found.to_dict()).strip().splitlines()
     assert first == '[1] word for word, "Mill", line 7: Ann waits at the mill.'
     assert second == '[2] word for word, "Mill", line 8: It rains all day.'
-    assert told(found, max_source=None).endswith('("Mill"); front matter left out')
+    assert describe_result(found, max_source=None).endswith('("Mill"); front matter left out')

@@ -29,4 +29,4 @@ def test_what_is_about_writing_is_refused_for_extracts_before_anything_is_loaded
     found = ModelLocation("m", "m", Path("m"), None, ModelUse(modes=("extract",)))
     monkeypatch.setattr(summary_job, "locate", lambda *_: found)
     with pytest.raises(UserError, match=f"{option} does not apply to --mode extract"):
-        asked.located()
+        asked.locate_model()

@@ -15,7 +15,7 @@ from tests.tiny_models import save, save_llama
 def test_a_writer_refuses_options_of_a_search(tmp_path: Path, writing: dict[str, int | bool]) -> None:
     model = str(save_llama(tmp_path / "llama"))
     with pytest.raises(UserError, match=f"--{next(iter(writing))} does not apply to a causal language model"):
-        SummaryJob(model=model, writing=writing).located()
+        SummaryJob(model=model, writing=writing).locate_model()
 
 
 @pytest.mark.parametrize("writing", [{"free": True}, {"language": "de"}, {"allow_remote": True}])
@@ -24,13 +24,13 @@ def test_an_encoder_decoder_refuses_options_of_a_writer(
 ) -> None:
     model = str(save("bart", tmp_path / "bart"))
     with pytest.raises(UserError, match="does not apply to an encoder-decoder"):
-        SummaryJob(model=model, writing=writing).located()
+        SummaryJob(model=model, writing=writing).locate_model()
 
 
 def test_prompts_and_check_are_among_what_determines_the_summaries(tmp_path: Path) -> None:
     model = str(save_llama(tmp_path / "llama"))
     strict, free = (
-        SummaryJob(model=model, writing={"free": free}).located().made_by() for free in (False, True)
+        SummaryJob(model=model, writing={"free": free}).locate_model().made_by() for free in (False, True)
     )
     assert len(strict["prompts"]) == len(strict["rules"]) == 16
     assert strict != free

@@ -662,7 +662,7 @@ def test_markdown_gives_the_line_of_each_part_in_its_file() -> None:
         assert lines[place.line - 1].startswith(begins), (shown, place)
         assert place.heading == "The mill"
     assert found.text.replace("☑", "").isascii()
-    assert found.told(range(len(found.text))) == '"The mill"'
+    assert found.describe_places(range(len(found.text))) == '"The mill"'
 
 
 def test_a_line_of_markdown_that_has_marks_like_our_own_is_kept_without_them() -> None:

@@ -12,7 +12,7 @@ from precis.cli.framework.console import note, show
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName
 from precis.phases.output_folders import folder_to_be
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 app = Commands(
     help="Run a blind human evaluation of summaries: plan a study, create it, serve it to judges, report the results.",
@@ -142,7 +142,7 @@ def new(
     pages = [len(mine) for mine in study.layout.pages.values()]
     print(f"systems: {', '.join(study.systems)}")
     judges = "1 judge" if len(pages) == 1 else f"each of {len(pages)} judges"
-    print(f"pages:   {max(pages):,} for {judges}, on {counted(len(study.documents), 'document')}")
+    print(f"pages:   {max(pages):,} for {judges}, on {pluralize(len(study.documents), 'document')}")
     if study.layout.equal:
         note(f"{len(study.layout.equal):,} comparisons are left out: the two summaries are identical")
     print(f"next:    precis judge serve {out}")

@@ -24,7 +24,7 @@ from precis_judge.verdict_statistics import (
 )
 from precis_judge.verdicts import Verdict, read_verdicts
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _GOLD_ENOUGH = 0.8
 _FAST = 5.0  # seconds per page, the median
@@ -115,7 +115,7 @@ class JudgingReport:
         found = [f"{one.judge}: {warning}" for one in self.judges for warning in one.warnings]
         found += [f"{judge}: left out" for judge in self.left_out]
         for pair, count in self.equal.items():
-            found.append(f"{pair}: {counted(count, 'document')} with equal summaries skipped")
+            found.append(f"{pair}: {pluralize(count, 'document')} with equal summaries skipped")
         if self.is_of_one:
             found.append(
                 "one judge: the intervals do not cover other judges, and nothing is known about agreement"

@@ -11,10 +11,10 @@ from typing import Any
 from precis.data.pairs.pair import BadRowError, Columns, Pair, pair_of
 from precis.data.rows.row_files import read_rows
 from precis.evaluation.predictions import is_predictions, read_rows_by_id, text_of
-from precis_text.bounded_io import is_folder, meant, stat_or_none
+from precis_text.bounded_io import is_folder, stat_or_none, suggest
 from precis_text.control_characters import readable
 from precis_text.errors import UserError
-from precis_text.row import Row, invalid_text, named
+from precis_text.row import Row, invalid_text, list_names
 
 REFERENCE = "reference"
 _DOCUMENTS = "documents.jsonl"  # of precis compare, next to its predictions/
@@ -57,7 +57,7 @@ def prediction_files(places: Sequence[Path]) -> dict[str, Path]:
 def _files(place: Path) -> list[Path]:
     if not is_folder(place):
         if stat_or_none(place) is None:
-            raise UserError(f"{place} does not exist; name a file of predictions{meant(place)}")
+            raise UserError(f"{place} does not exist; name a file of predictions{suggest(place)}")
         return [place]
     files = sorted((place / "predictions").glob("*.jsonl"))
     if not files:
@@ -162,7 +162,7 @@ def _unique(documents: Any) -> list[JudgedDocument]:
     found: dict[str, JudgedDocument] = {}
     for one in documents:
         if one.id in found:
-            raise UserError(f"two documents have the id {named([one.id])}; give each its own")
+            raise UserError(f"two documents have the id {list_names([one.id])}; give each its own")
         found[one.id] = one
     if not found:
         raise UserError("the files contain no documents to judge; name other files")
@@ -184,7 +184,7 @@ def _from_rows(files: Mapping[str, Path]) -> list[JudgedDocument]:
             document = _text(file, row, "document", hint="; or name the documents with --data")
             if documents.setdefault(identity, document) != document:
                 raise UserError(
-                    f"{file}, {row.place}: {named([identity])} has a different document in {first}"
+                    f"{file}, {row.place}: {list_names([identity])} has a different document in {first}"
                 )
             summaries[name][identity] = text_of(file, row)
     return _unique(
@@ -202,7 +202,7 @@ def _same_ids(file: Path, rows: Mapping[str, object], first: Path, wanted: Mappi
     ):
         if keys:
             raise UserError(
-                f"{one} lacks a row with the id {named(sorted(keys)[:1])}, which {other} contains"
+                f"{one} lacks a row with the id {list_names(sorted(keys)[:1])}, which {other} contains"
             )
 
 

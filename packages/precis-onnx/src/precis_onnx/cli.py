@@ -9,7 +9,7 @@ from pathlib import Path
 
 from precis_onnx.onnx_summarizer import Summarizer
 from precis_text.errors import UserError
-from precis_text.terminal_text import shown, shown_in_a_line
+from precis_text.terminal_text import escape_controls, escape_line
 
 _MOST_BYTES = 1 << 26
 
@@ -34,9 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         summarizer = Summarizer.from_folder(given.folder, threads=given.threads)
         (summary,) = summarizer.summarize([_text(given.file)], words=given.words, sentences=given.sentences)
     except UserError as error:
-        print(f"error: {shown_in_a_line(str(error))}", file=sys.stderr)
+        print(f"error: {escape_line(str(error))}", file=sys.stderr)
         return 2
-    print(shown(summary.text))
+    print(escape_controls(summary.text))
     if summary.truncated:
         read, total = summary.tokens_read, summary.document_tokens
         print(f"note: {read:,} of the document's {total:,} tokens were read", file=sys.stderr)

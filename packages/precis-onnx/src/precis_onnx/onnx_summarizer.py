@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from precis_onnx.folder import Exported, open_folder
 from precis_onnx.search import Decoder, Rules, beams, greedy
 from precis_text.central_choice import scores_in_language
-from precis_text.control_characters import SEPARATOR, main_part, unmarked
+from precis_text.control_characters import SEPARATOR, main_part, remove_marks
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
 from precis_text.length import (
@@ -29,7 +29,7 @@ from precis_text.length import (
     tokens_per_word,
     trim,
 )
-from precis_text.selection import WINDOW, choose, expected_words, inputs_of, joined
+from precis_text.selection import WINDOW, choose, expected_words, inputs_of, join_units
 from precis_text.unit_features import unit_features
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words, word_ends
@@ -115,7 +115,7 @@ class Summarizer:
             if not document.strip():
                 raise UserError(f"document {number} is empty: there is nothing to summarize")
             if self._about["modes"][0] == "extract":
-                summary = self._extract(unmarked(main_part(document)), wanted)
+                summary = self._extract(remove_marks(main_part(document)), wanted)
             else:
                 summary = self._write(document, wanted, settings)
             if summary is None:
@@ -142,7 +142,7 @@ class Summarizer:
     def _write(self, document: str, length: Length, settings: GenerationSettings | None) -> Summary | None:
         """Write a summary with the decoder; return None if the document lacks known tokens."""
         head, body = self._read(document)
-        own = unmarked(main_part(document))
+        own = remove_marks(main_part(document))
         if not any(token != self._about["unknown"] for token in body):
             return None
         total = len(body)
@@ -181,7 +181,7 @@ class Summarizer:
     def _read(self, document: str) -> tuple[list[int], list[int]]:
         """Return the tokens before the document (with the first part of a two-part one), and its own tokens."""
         instruction = self._about["instruction"]
-        text = unmarked(f"{instruction} {document}" if instruction else document)
+        text = remove_marks(f"{instruction} {document}" if instruction else document)
         first, mark, second = text.partition(SEPARATOR)
         before = list(self._about["before"])
         if mark:
@@ -237,11 +237,11 @@ class Summarizer:
         if length.short == "keep" and length.cap is None and len(chosen) == len(read.units):
             return _kept(document, total)
         units, finished = [read.units[place] for place in chosen], True
-        text = joined(document, units)
+        text = join_units(document, units)
         if isinstance(length.cap, Tokens):
             most = length.cap.count
             while units[1:] and len(self._ids(text)) > most:  # joined text can have more tokens
-                text = joined(document, units := units[:-1])
+                text = join_units(document, units := units[:-1])
             if len(self._ids(text)) > most:
                 text, finished = self._beginning(text, most), False
         trimmed = trim(text, length.cap, ended=finished)

@@ -48,7 +48,7 @@ def open_regular(path: Path) -> BinaryIO:
     """
     found = stat_or_none(path)
     if found is None:
-        raise UserError(f"{path}: no such file{meant(path)}")
+        raise UserError(f"{path}: no such file{suggest(path)}")
     _refuse(path, found.st_mode)  # opening a device can have side effects
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -115,7 +115,7 @@ def names_in(folder: Path) -> list[str]:
         raise unreadable(folder, error) from error
 
 
-def meant(missing: str | Path) -> str:
+def suggest(missing: str | Path) -> str:
     """Return the end of a "no such file" message: the closest name that exists, or what to do with an address."""
     if ADDRESS.match(str(missing)):
         return "; this is an address, and precis reads files only: download it first, then name the file"

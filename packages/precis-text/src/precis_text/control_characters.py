@@ -24,7 +24,7 @@ def join_parts(first: str, second: str) -> str:
 
 def readable(document: str) -> str:
     """Return the document for people to read: without unit marks, and with " [SEP] " between its parts."""
-    return unmarked(document).replace(SEPARATOR, " [SEP] ", 1)
+    return remove_marks(document).replace(SEPARATOR, " [SEP] ", 1)
 
 
 def main_part(document: str) -> str:
@@ -44,13 +44,13 @@ def mark_units(document: str, units: Sequence[str]) -> str:
     Raises:
         UserError: the units do not make up the document; see `unit_starts`.
     """
-    text = unmarked(document)
+    text = remove_marks(document)
     begins = (0, *unit_starts(text, units)[1:])
     ends = (*begins[1:], len(text))
     return "".join(f"{UNIT_MARK}{text[begin:end]}" for begin, end in zip(begins, ends, strict=True))
 
 
-def unmarked(document: str) -> str:
+def remove_marks(document: str) -> str:
     """Return the document without unit marks, as a model reads it."""
     return document.replace(UNIT_MARK, "")
 

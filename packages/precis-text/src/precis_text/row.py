@@ -61,7 +61,7 @@ class SkippedRows:
             return ""
         named = ", ".join(self.unread[:3])
         more = f" and {self.unread_count - 3:,} more" if self.unread_count > 3 else ""
-        return f"{counted(self.unread_count, 'file')} not read: {named}{more}"
+        return f"{pluralize(self.unread_count, 'file')} not read: {named}{more}"
 
 
 def invalid_text(text: str) -> str:
@@ -89,12 +89,12 @@ def kind_of(value: Any) -> str:
     return "a number"
 
 
-def counted(count: int, what: str) -> str:
+def pluralize(count: int, what: str) -> str:
     """Format a number and its noun: "1 row", "2 rows"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def named(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Format column names for a message: the first 12, each truncated to 40 characters."""
     every = list(names)
     shown = [repr(name if len(name) <= _LONG else f"{name[:_LONG]}...") for name in every[:_SHOWN]]

@@ -356,7 +356,7 @@ def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
     return read.tokens if isinstance(cap, Tokens) else words
 
 
-def joined(document: str, units: Sequence[TextUnit]) -> str:
+def join_units(document: str, units: Sequence[TextUnit]) -> str:
     """Return units as one text: a line break between different lines, else the document's white space.
 
     The first sentence from a speaker's turn names the speaker.

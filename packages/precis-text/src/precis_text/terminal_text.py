@@ -1,7 +1,7 @@
 """Text for a terminal: control characters are shown, not sent.
 
 A document, a name or a model's text may contain escape sequences, which would change the title, clear the screen or
-write the clipboard. Text from elsewhere passes `shown` before it is printed.
+write the clipboard. Text from elsewhere passes `escape_controls` before it is printed.
 """
 
 import re
@@ -9,19 +9,19 @@ import re
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def shown(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return the text with its control characters as escapes (``\\x1b``); line breaks and tabs stay.
 
     Examples:
-        >>> shown("a title \x1b]0;owned\x07 here")
+        >>> escape_controls("a title \x1b]0;owned\x07 here")
         'a title \\\\x1b]0;owned\\\\x07 here'
     """
     return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
 
 
-def shown_in_a_line(text: str) -> str:
-    """Return the text as `shown` does, with escapes for line breaks and tabs too: a name, a message."""
-    return shown(text).replace("\n", "\\n").replace("\t", "\\t")
+def escape_line(text: str) -> str:
+    """Return the text as `escape_controls` does, with escapes for line breaks and tabs too: a name, a message."""
+    return escape_controls(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def json_for_terminal(line: str) -> str:

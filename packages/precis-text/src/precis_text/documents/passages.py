@@ -108,7 +108,7 @@ class Passages:
         index = bisect_right(self.starts, offset)
         return self.places[index - 1] if index else Place()
 
-    def told(self, offsets: Iterable[int]) -> str:
+    def describe_places(self, offsets: Iterable[int]) -> str:
         """Describe the places of these characters, without lines, each once; empty if they are unknown."""
         found = dict.fromkeys(str(replace(self.at(offset), line=0)) for offset in offsets)
         return "; ".join(place for place in found if place)

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from precis_text.bounded_io import MIB, is_folder, meant, read_bounded, size, stat_or_none
+from precis_text.bounded_io import MIB, is_folder, read_bounded, size, stat_or_none, suggest
 from precis_text.documents import recognition
 from precis_text.documents.file_kinds import BEGINNING, KINDS, PDF, PICTURE, DocumentFormat, kind_of
 from precis_text.documents.passages import Passages, Writer, added
@@ -71,7 +71,7 @@ def read_documents(path: str | Path) -> list[Passages]:
     """
     place = Path(path)
     if stat_or_none(place) is None:
-        raise UserError(f"{path}: no such file{meant(path)}")
+        raise UserError(f"{path}: no such file{suggest(path)}")
     if is_folder(place):
         raise UserError(f"{path}: is a folder; name one file")
     return _named_contents(place)

@@ -40,7 +40,7 @@ _MOST_DOTS = 40_000_000  # of a picture
 def languages() -> str:
     """Return the languages for Tesseract, as "eng+deu": all that are installed, or at most `_MOST_LANGUAGES`.
 
-    Of more, these are English and the one of the system.
+    If more are installed, they are only English and the language of the system.
     """
     found = _run(["--list-langs"], b"").splitlines()[1:]
     names = [name for name in map(str.strip, found) if name and name not in _NO_LANGUAGES and "/" not in name]

@@ -17,7 +17,7 @@ from typing import Any
 from precis_text.documents.archives import open_archive
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _DAY = re.compile(r"(?:.*/)?([^/]+)/\d{4}-\d\d-\d\d\.json")
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
@@ -65,8 +65,8 @@ def _channel(name: str, rows: Iterable[dict[str, Any]], names: Mapping[Any, str]
         elif not files:
             unread["message without text"] += 1
     if notices:
-        writer.leave_out(f"{counted(len(notices), 'line')} of the chat program", "\n".join(notices))
-    writer.notes += [f"{counted(count, kind)} not read" for kind, count in unread.items() if count]
+        writer.leave_out(f"{pluralize(len(notices), 'line')} of the chat program", "\n".join(notices))
+    writer.notes += [f"{pluralize(count, kind)} not read" for kind, count in unread.items() if count]
     return writer.finished(name)
 
 

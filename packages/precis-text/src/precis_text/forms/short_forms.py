@@ -18,7 +18,7 @@ from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.statements import Statement, statements_of
 from precis_text.length import Length, Sentences, Words
 from precis_text.pauses import Pauses
-from precis_text.selection import choose, joined, shown_texts
+from precis_text.selection import choose, join_units, shown_texts
 from precis_text.units import TextUnit, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
@@ -64,7 +64,7 @@ def line_of(source: ScoredText, unit: TextUnit, *, shown: str, worth: float) -> 
 def running_text(lines: Sequence[FormLine], source: ScoredText) -> str:
     """Return lines as one text, with the document's line breaks."""
     wanted = {(line.start, line.stop) for line in lines}
-    return joined(source.document, [unit for unit in source.units if (unit.start, unit.stop) in wanted])
+    return join_units(source.document, [unit for unit in source.units if (unit.start, unit.stop) in wanted])
 
 
 @final

@@ -43,7 +43,7 @@ from precis.storage.settings_change import refuse_change
 from precis_text.bounded_io import read_json, stat_or_none
 from precis_text.cores import available_cores
 from precis_text.errors import RunError, UserError, first_line
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 SUMMARIES = ("summaries.jsonl", "summaries.parquet")
 _SETTINGS = "settings.json"
@@ -85,7 +85,7 @@ class BatchRun:
         """
         out = self.out.absolute()
         with writing_to(out, doing="summarizing to"):
-            _agree(out / _SETTINGS, json.loads(json.dumps(self.job.located().made_by())))
+            _agree(out / _SETTINGS, json.loads(json.dumps(self.job.locate_model().made_by())))
             done = out / self.summaries
             other = next((name for name in SUMMARIES if name != done.name and stat_or_none(out / name)), None)
             if other is not None:
@@ -93,7 +93,7 @@ class BatchRun:
             if stat_or_none(done) is None:
                 (out / "attempts").mkdir(exist_ok=True)
                 if before := _committed(out / "checkpoint"):
-                    notify(f"{self.out}: resumes; {counted(before, 'document')} done before")
+                    notify(f"{self.out}: resumes; {pluralize(before, 'document')} done before")
                 with _cluster(self), _counting(out / "parts", on_progress):
                     _summarize(self, out)
                 _assemble(out / "parts", done)

@@ -93,7 +93,7 @@ class Worker:
     """
 
     def __init__(self, job: SummaryJob, attempts: Path, command: str) -> None:
-        self._make = job.located().load(keep_going=True).results
+        self._make = job.locate_model().load(keep_going=True).results
         self._attempts = Attempts(attempts, command)
 
     def __call__(self, block: arrow.Table) -> arrow.Table:

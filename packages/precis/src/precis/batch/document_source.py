@@ -27,7 +27,7 @@ from precis.phases.use.input_documents import (
     holds_many,
     read_documents,
 )
-from precis_text.bounded_io import is_folder, meant, stat_or_none
+from precis_text.bounded_io import is_folder, stat_or_none, suggest
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
 
@@ -46,7 +46,7 @@ def files_of(places: Sequence[str], *, recursive: bool, notify: Notify) -> list[
     for place in places:
         path = Path(place).absolute()
         if place == STANDARD_INPUT or stat_or_none(path) is None:
-            raise UserError(f"{place} does not exist; a batch reads files and folders{meant(place)}")
+            raise UserError(f"{place} does not exist; a batch reads files and folders{suggest(place)}")
         if not is_folder(path):
             found.append(str(path))
             continue

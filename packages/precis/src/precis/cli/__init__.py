@@ -55,9 +55,9 @@ def run_app(name: str, parser: Callable[[], Any], argv: Sequence[str] | None = N
 
 
 def _print_trace(error: BaseException) -> None:
-    from precis_text.terminal_text import shown
+    from precis_text.terminal_text import escape_controls
 
-    print(shown("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+    print(escape_controls("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 def _print_what_can_be_printed() -> None:

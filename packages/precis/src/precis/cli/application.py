@@ -67,7 +67,7 @@ def _options(
 def _add_plugins(app: Commands) -> None:
     """Add the commands of other distributions, the entry points of the group `precis.commands`.
 
-    A `typer.Typer` becomes a group of commands, a `described` function one command.
+    A `typer.Typer` becomes a group of commands, a function with `describe_command` one command.
     """
     found = {point.name: point for point in entry_points(group="precis.commands")}
     for name, point in sorted(found.items()):

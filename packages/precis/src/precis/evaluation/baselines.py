@@ -22,7 +22,7 @@ from precis.data.pairs.pair import Pair
 from precis.evaluation.rouge import Rouge
 from precis_text.centrality import Rank, in_windows, lex_rank, text_rank
 from precis_text.config import Settings
-from precis_text.control_characters import unmarked
+from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
 from precis_text.sentences import split_sentences
 from precis_text.units import extraction_units
@@ -193,7 +193,7 @@ class Lead(OfUnits):
     """LEAD-k: the first k units that are not headings."""
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return lead(unmarked(pair.document), self.units)
+        return lead(remove_marks(pair.document), self.units)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +203,7 @@ class Longest(OfUnits):
     order: Literal["length", "document"] = "length"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return longest(unmarked(pair.document), self.units, order=self.order)
+        return longest(remove_marks(pair.document), self.units, order=self.order)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +211,7 @@ class LexRank(OfUnits):
     """LEXRANK-k: the k units most central by shared words (Erkan & Radev 2004)."""
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return most_central(unmarked(pair.document), self.units, rank=lex_rank)
+        return most_central(remove_marks(pair.document), self.units, rank=lex_rank)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +219,7 @@ class TextRank(OfUnits):
     """TEXTRANK-k: the k units most central by shared words and their lengths (Mihalcea & Tarau 2004)."""
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return most_central(unmarked(pair.document), self.units, rank=text_rank)
+        return most_central(remove_marks(pair.document), self.units, rank=text_rank)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -234,7 +234,7 @@ class Oracle(Settings):
         return "ORACLE" if self.max_units is None else f"ORACLE-{self.max_units}"
 
     def extract(self, pair: Pair, *, rouge: Rouge) -> str:
-        return oracle(unmarked(pair.document), pair.all_references, rouge=rouge, max_units=self.max_units)
+        return oracle(remove_marks(pair.document), pair.all_references, rouge=rouge, max_units=self.max_units)
 
 
 DEFAULT_BASELINES: tuple[Baseline, ...] = (Lead(), Longest(), LexRank(), TextRank(), Oracle())

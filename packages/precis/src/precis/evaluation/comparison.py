@@ -17,7 +17,7 @@ from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap, Interval
 from precis.table import Table
 from precis_text.length import Cap
-from precis_text.row import counted
+from precis_text.row import pluralize
 from precis_text.support.marks import Support
 from precis_text.words import length_in_words
 
@@ -169,7 +169,7 @@ class Comparison:
             ]
             for system in report.systems
         ]
-        scored = counted(len(report.pairs), "document")
+        scored = pluralize(len(report.pairs), "document")
         caption = f"On {scored} with a reference. {report.signatures['rouge']}"
         table = Table(header=[MODEL, *titles], rows=rows, title="ROUGE", texts=(MODEL,), caption=caption)
         differences = replace(report.differences_table(), title="Differences")
@@ -179,7 +179,7 @@ class Comparison:
         """Return how much the models' summaries have in common, pair by pair."""
         names = [*self.summaries]
         texts = {name: [each.text for each in found] for name, found in self.summaries.items()}
-        rouge = Rouge.suited((text for found in texts.values() for text in found), types=(_AGREEMENT,))
+        rouge = Rouge.choose((text for found in texts.values() for text in found), types=(_AGREEMENT,))
         rows = [
             [
                 one,

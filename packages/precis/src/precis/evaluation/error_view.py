@@ -115,7 +115,7 @@ def read_error_view(place: str | Path, *, system: str | None = None, measure: st
     measures = [key for key, value in systems[name].items() if isinstance(value, int | float)]
     usual = "rougeL" if "rougeL" in measures else next(iter(measures), "")
     by = _known(measure, measures, default=usual, what="measure", file=file)
-    rouge = Rouge.suited(text for example in examples for text in example["references"])
+    rouge = Rouge.choose(text for example in examples for text in example["references"])
     try:
         rows = [_row(example, example["systems"][name], by, rouge) for example in examples]
     except (KeyError, TypeError, ValueError) as error:

@@ -14,7 +14,7 @@ from precis.evaluation.error_view import ErrorView, JudgedRow
 from precis.evaluation.score_report import title_of
 from precis.table import Table
 from precis_text.control_characters import readable
-from precis_text.row import counted
+from precis_text.row import pluralize
 from precis_text.support.marks import SentenceSupport, Support
 
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -47,7 +47,7 @@ def table_of(table: Table) -> str:
 def comparison_page(comparison: Comparison) -> str:
     """Return the page of a comparison: its tables, then each document next to its summaries, with their marks."""
     count = len(comparison.pairs)
-    title = f"{counted(len(comparison.summaries), 'model')}, {counted(count, 'document')}"
+    title = f"{pluralize(len(comparison.summaries), 'model')}, {pluralize(count, 'document')}"
     machine = "".join(f'<p class="soft">{escape(line)}</p>' for line in comparison.machine)
     tables = "".join(map(table_of, comparison.tables()))
     documents = "".join(_document(comparison, row) for row in range(count))

@@ -19,9 +19,9 @@ from precis.data.pairs.pair import Pair
 from precis.data.rows.row_files import read_rows
 from precis.storage.journal import Journal, JournalFormat, is_journal, read_journal
 from precis_text.bounded_io import stat_or_none
-from precis_text.control_characters import unmarked
+from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
-from precis_text.row import Row, counted, invalid_text, kind_of, named
+from precis_text.row import Row, invalid_text, kind_of, list_names, pluralize
 
 FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file or choose another one")
 _TEXTS = ("summary", "prediction")  # fields of another program's rows
@@ -157,14 +157,14 @@ def read_texts(path: Path, pairs: Sequence[Pair]) -> list[str]:
     keys = [_key(pair, row)[0] for row, pair in enumerate(pairs)]
     wanted = Counter(keys)
     if twice := [key for key, count in wanted.items() if count > 1]:
-        told = f"two pairs have the id {named(twice[:1])}, so that it matches no row"
+        told = f"two pairs have the id {list_names(twice[:1])}, so that it matches no row"
         raise UserError(f"{path}: {told}; use text with one summary per line")
     if missing := [key for key in keys if key not in rows]:
-        lacks = counted(len(missing), "document")
-        raise UserError(f"{path} lacks the summaries of {lacks}, the first is {named(missing[:1])}")
+        lacks = pluralize(len(missing), "document")
+        raise UserError(f"{path} lacks the summaries of {lacks}, the first is {list_names(missing[:1])}")
     if further := [key for key in rows if key not in wanted]:
-        told = f"has {counted(len(further), 'row')} without a pair to score on, the first is {named(further[:1])}"
-        raise UserError(f"{path}: {told}; remove them")
+        more = f"{pluralize(len(further), 'row')} without a pair to score on, the first is {list_names(further[:1])}"
+        raise UserError(f"{path}: has {more}; remove them")
     return [text_of(path, rows[key]) for key in keys]
 
 
@@ -180,7 +180,7 @@ def read_rows_by_id(path: Path) -> dict[str, Row]:
             raise UserError(f"{path}, {row.place}: {told}; or use text with one summary per line")
         if str(value) in found:
             raise UserError(
-                f"{path}, {row.place}: {named([str(value)])} appears a second time; use unique ids"
+                f"{path}, {row.place}: {list_names([str(value)])} appears a second time; use unique ids"
             )
         found[str(value)] = row
     if not found:
@@ -208,14 +208,14 @@ def is_predictions(path: Path) -> bool:
 
 
 def _key(pair: Pair, row: int) -> tuple[str, str]:
-    digest = hashlib.sha256(unmarked(pair.document).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digest = hashlib.sha256(remove_marks(pair.document).encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return pair.id or f"row-{row + 1}", digest
 
 
 def _check_example(path: Path, line: int, record: Mapping[str, Any], key: tuple[str, str]) -> None:
     """Check that a record was made for the example at its position."""
     if (record["id"], record["document"]) != key:
-        found, wanted = named([record["id"]]), named([key[0]])
+        found, wanted = list_names([record["id"]]), list_names([key[0]])
         raise OtherPairsError(
             f"{path}, line {line}: made for example {found}, not for {wanted} with this document"
         )

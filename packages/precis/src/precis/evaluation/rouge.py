@@ -92,7 +92,7 @@ class Rouge(Settings):
                 raise UserError(f"unknown ROUGE type {name!r}{nearest(name, ROUGE_TYPES)}")
 
     @classmethod
-    def suited(
+    def choose(
         cls,
         references: Iterable[str],
         *,

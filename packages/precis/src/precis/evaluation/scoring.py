@@ -16,7 +16,7 @@ from precis.evaluation.score_report import REFERENCES, Corpus, Kind, Report, Sys
 from precis.evaluation.significance import TOO_FEW_FOR_T, Bootstrap
 from precis.evaluation.support_scores import Judge, faithful_scores
 from precis.evaluation.text_statistics import shape_statistics
-from precis_text.control_characters import unmarked
+from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
 from precis_text.support.marks import HINT
 from precis_text.words import non_latin_share
@@ -45,7 +45,7 @@ def score(
     Args:
         systems: name -> predictions, one per pair, in the order of `pairs`; empty ones score 0 and are counted.
         pairs: documents with their references (`all_references`).
-        rouge: ROUGE settings; if None, chosen by the language of the references (`Rouge.suited`).
+        rouge: ROUGE settings; if None, chosen by the language of the references (`Rouge.choose`).
         with_rouge: report ROUGE, which is meaningless for labels and numbers.
         with_bleu: also report corpus BLEU (sacrebleu, 13a).
         scorers: further scores of the whole corpus by name, such as {"meteor": Meteor()}.
@@ -66,13 +66,13 @@ def score(
     if not pairs:
         raise UserError("zero pairs to evaluate; give at least one")
     references = [pair.all_references for pair in pairs]
-    rouge = rouge or Rouge.suited(text for texts in references for text in texts)
+    rouge = rouge or Rouge.choose(text for texts in references for text in texts)
     intervals = intervals or Bootstrap()
     measures: dict[str, Scorer] = {**({"bleu": bleu} if with_bleu else {}), **scorers}
     rows = _predictions(systems, pairs, baselines, rouge)
     texts = {name: predictions for name, (_, predictions) in rows.items()}
     texts[REFERENCES] = [first for first, *_ in references]
-    shapes = shape_statistics(texts, [unmarked(pair.document) for pair in pairs])
+    shapes = shape_statistics(texts, [remove_marks(pair.document) for pair in pairs])
     scored: list[SystemScores] = []
     for name, (kind, predictions) in rows.items():
         scores = rouge.score(predictions, references) if with_rouge else {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from precis_text.control_characters import unmarked
+from precis_text.control_characters import remove_marks
 from precis_text.language import language_of
 from precis_text.support.marks import KINDS, SourceText, Support
 
@@ -41,7 +41,7 @@ def faithful_scores(
     judges: Sequence[Judge] = (),
 ) -> dict[str, FaithfulScores]:
     """Compute the figures of each system, with n summaries of the same n documents."""
-    read = [unmarked(document) for document in documents]
+    read = [remove_marks(document) for document in documents]
     supports: dict[str, list[Support]] = {name: [] for name in systems}
     other: dict[str, list[float]] = {name: [] for name in systems}
     for row, document in enumerate(read):

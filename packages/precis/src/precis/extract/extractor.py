@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Unpack
 
 from precis.data.text.encoding import portions
 from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
-from precis.generation.summary import NOTHING, How, Summary, kept, several
+from precis.generation.summary import NOTHING, How, Summary, keep_whole, several
 from precis.messages import OnProgress
 from precis_text.central_choice import scores_in_language
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.documents.passages import Passages, text_of
 from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
 from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
-from precis_text.selection import TOGETHER, choose, joined, most_words
+from precis_text.selection import TOGETHER, choose, join_units, most_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -162,7 +162,7 @@ class Extractor(ABC):
         made = [
             NOTHING
             if tokens is None
-            else chosen.get(place) or kept(documents[place].text, tokens.document_tokens)
+            else chosen.get(place) or keep_whole(documents[place].text, tokens.document_tokens)
             for place, tokens in enumerate(found)
         ]
         counts = self.tokens.counts(*(summary.text for summary in made))
@@ -175,13 +175,13 @@ class Extractor(ABC):
         """Return one extract, with its tokens still to be counted."""
         places = choose(read, scores.units, length, words=scores.words)
         if length.short == "keep" and length.cap is None and len(places) == len(read.units):
-            return kept(document, read.document_tokens)
+            return keep_whole(document, read.document_tokens)
         units = [read.units[place] for place in places]
-        text, finished = joined(document, units), True
+        text, finished = join_units(document, units), True
         if isinstance(length.cap, Tokens):
             most = length.cap.count
             while units[1:] and self.tokens.counts(text)[0] > most:  # joined text can have more tokens
-                text = joined(document, units := units[:-1])
+                text = join_units(document, units := units[:-1])
             if self.tokens.counts(text)[0] > most:
                 text, finished = self.tokens.beginning(text, most), False
         trimmed = trim(text, length.cap, ended=finished)
@@ -238,5 +238,5 @@ def _own_texts(documents: Iterable[str | Passages]) -> Iterator[Passages]:
         text = text_of(document)
         if not isinstance(text, str):
             raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
-        own = unmarked(main_part(text))
+        own = remove_marks(main_part(text))
         yield replace(document, text=own) if isinstance(document, Passages) else Passages(own)

@@ -11,7 +11,7 @@ from typing import Any
 from precis.data.rows.hub import PREFIX, hub_hint, hub_name
 from precis.generation.model_metadata import PACKAGES
 from precis.storage.model_files import CONFIG, SEEDS_FILE, find_adapter
-from precis_text.bounded_io import meant
+from precis_text.bounded_io import suggest
 from precis_text.errors import UserError
 
 # The types of devices that torch names; an extension of torch may add another.
@@ -54,13 +54,13 @@ def refuse_missing(source: str) -> None:
             model_in(path, source)
         return
     if path.suffix.lower() == ".gguf" and not path.exists():
-        raise UserError(f"{source}: no such file{meant(source)}")
+        raise UserError(f"{source}: no such file{suggest(source)}")
     if path.is_file():
         if path.suffix in PICKLES:
             raise UserError(f"{source}: pickles are refused, since opening one can run any code; {SAFE}")
         raise UserError(f"{source}: is a file; give the folder with config.json and model.safetensors")
     if hub_name(source) is None:
-        raise UserError(f"{source}: no such folder{hub_hint(source)}{meant(source)}")
+        raise UserError(f"{source}: no such folder{hub_hint(source)}{suggest(source)}")
 
 
 def model_in(path: Path, source: str) -> Path:

@@ -37,10 +37,10 @@ from precis.generation.partial_summaries import PartialSummaries
 from precis.generation.summary import NOTHING as NOTHING
 from precis.generation.summary import How, Long, several
 from precis.generation.summary import Summary as Summary
-from precis.generation.summary import kept as kept
+from precis.generation.summary import keep_whole as kept
 from precis.generation.written_forms import written_forms
 from precis.messages import OnPartial, OnProgress
-from precis_text.control_characters import UNIT_MARK, main_part, unmarked
+from precis_text.control_characters import UNIT_MARK, main_part, remove_marks
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of
 from precis_text.documents.subtitles import as_read
@@ -259,7 +259,7 @@ class Summarizer:
                 return NOTHING
             problem = "is empty" if encoded is None else "contains no tokens that the model knows"
             raise UserError(f"document {number} {problem}: there is nothing to summarize")
-        tokens, own = len(encoded.body), unmarked(main_part(text))
+        tokens, own = len(encoded.body), remove_marks(main_part(text))
         if request.length.keeps(own, tokens=tokens):
             return kept(own, tokens)
         encoded.room(self.max_source)  # raise before decoding the others

@@ -75,7 +75,7 @@ def several(documents: Sequence[T]) -> Sequence[T]:
     return documents
 
 
-def kept(text: str, tokens: int) -> Summary:
+def keep_whole(text: str, tokens: int) -> Summary:
     """Return a document as its own summary."""
     return Summary(
         text=text.strip(), document_tokens=tokens, tokens_read=tokens, summary_tokens=tokens, kept=True

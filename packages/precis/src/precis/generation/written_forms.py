@@ -14,7 +14,7 @@ from itertools import islice
 
 from precis.generation.summary import NOTHING, Summary
 from precis_text.centrality import in_windows, lex_rank
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.documents.passages import Passages, text_of
 from precis_text.errors import UserError
 from precis_text.forms.form import Count, Form, FormLine, ScoredText, fitted
@@ -24,7 +24,7 @@ from precis_text.forms.outline import Outline
 from precis_text.forms.question import asked_of, named_rows
 from precis_text.forms.short_forms import Headline, KeyPoints, Teaser, opening
 from precis_text.length import Length, Sentences
-from precis_text.selection import joined
+from precis_text.selection import join_units
 from precis_text.sentences import split_sentences
 from precis_text.units import extraction_units
 from precis_text.words import unicode_words
@@ -77,7 +77,7 @@ def _source(number: int, document: str | Passages, count: Count, *, skip_empty: 
     text = text_of(document)
     if not isinstance(text, str):
         raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
-    own = unmarked(main_part(text))
+    own = remove_marks(main_part(text))
     units = extraction_units(own)
     if not units or not count(own):
         if skip_empty:
@@ -113,7 +113,7 @@ def _ready(source: ScoredText | None, form: Form, length: Length, count: Count) 
     elif not form.about:
         return source.document
     told = [unit for unit in named_rows(asked).units if not (unit.aside or unit.heading)]
-    return joined(source.document, told)
+    return join_units(source.document, told)
 
 
 def _summary(source: ScoredText, text: str, form: Form, count: Count) -> Summary:

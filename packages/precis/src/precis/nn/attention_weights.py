@@ -107,7 +107,7 @@ def in_order(weights: ByLayer) -> tuple[Tensor, ...] | None:
     return tuple(weights[layer] for layer in sorted(weights)) or None
 
 
-def watched(
+def observe_states(
     states: Float[Tensor, "b tp d"], length: int, observe: Callable[[Tensor], None] | None
 ) -> Float[Tensor, "b tp d"]:
     """Call `observe` with the first `length` states of each row; return states that depend on the observed ones."""

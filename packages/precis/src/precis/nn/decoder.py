@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
-from precis.nn.attention_weights import AttentionWeights, watched
+from precis.nn.attention_weights import AttentionWeights, observe_states
 from precis.nn.blocks import NO_PREFIX, DecoderLayer, LayerStack, Memory, Observer
 from precis.nn.dropout import Dropout
 from precis.nn.embeddings import FanInEmbedding
@@ -185,13 +185,13 @@ class Decoder(DecoderStack):
         self.expect_other_sizes(states, source_states, source_mask, bias.scores, allowed)
 
         def after(index: int, _: Tensor, output: Tensor) -> Tensor:
-            return watched(output, length, observe) if index + 1 < len(self.layers) else output
+            return observe_states(output, length, observe) if index + 1 < len(self.layers) else output
 
         states = self.run_over(
             states, (source_states, source_mask), bias, allowed, predicting=predicting, cache=cache, prefix=prefix,
             weights=weights, after=after,
         )  # fmt: skip
-        return watched(self.dropout(self.final_norm(states)), length, observe)
+        return observe_states(self.dropout(self.final_norm(states)), length, observe)
 
     @staticmethod
     def _allowed(

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
-from precis.nn.attention_weights import AttentionWeights, watched
+from precis.nn.attention_weights import AttentionWeights, observe_states
 from precis.nn.blocks import FeedForward, Memory, Observer
 from precis.nn.decoder import Cache, DecoderStack, cached_length
 from precis.nn.dropout import Dropout
@@ -121,13 +121,13 @@ class StreamDecoder(DecoderStack):
         )  # fmt: skip
         states = self._start(embedded, layout, past, positions)
         source_mask = mask_if_padded(source_valid, source_padded)
-        states = watched(states, length, observe)
+        states = observe_states(states, length, observe)
         if prefix is not None:
             prefix = beside(prefix, layout, past=past, length=length)
         self.expect_other_sizes(states, source_states, source_mask, seen.mask, seen.buckets)
         states = self.run_over(
             states, (source_states, source_mask), seen, predicting=layout.places.shape[0], cache=cache, prefix=prefix,
-            weights=weights, after=lambda _, before, output: watched(output, length, observe),
+            weights=weights, after=lambda _, before, output: observe_states(output, length, observe),
         )  # fmt: skip
         return states[:, :length], states[:, length:]
 

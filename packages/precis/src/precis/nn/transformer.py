@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from precis.nn.attention import MultiHeadAttention
-from precis.nn.attention_weights import AttentionWeights, watched
+from precis.nn.attention_weights import AttentionWeights, observe_states
 from precis.nn.blocks import EncoderStack, FeedForward, Observer
 from precis.nn.dropout import Dropout
 from precis.nn.padding import mask_if_padded
@@ -111,6 +111,6 @@ class PostNormEncoder(EncoderStack):
             return mask, first
 
         def after(_: int, before: Tensor, output: Tensor) -> Tensor:
-            return watched(output, output.shape[1], observe)
+            return observe_states(output, output.shape[1], observe)
 
         return self.run_layers(states, given, after)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from precis.storage.atomic import is_temporary, remove_temporary_files
 from precis.storage.locks import LOCK_FILE, is_marked, locked
-from precis_text.bounded_io import meant, stat_or_none
+from precis_text.bounded_io import stat_or_none, suggest
 from precis_text.errors import UserError
 
 
@@ -64,7 +64,7 @@ def existing_folder(place: str | Path) -> Path:
     """Return the folder `place`; raise `UserError` if it is a file, or missing."""
     folder = Path(place)
     if not folder.is_dir():
-        missing = f"no such folder{meant(folder)}"
+        missing = f"no such folder{suggest(folder)}"
         raise UserError(f"{folder}: {'is a file; name a folder' if folder.exists() else missing}")
     return folder
 
@@ -72,4 +72,4 @@ def existing_folder(place: str | Path) -> Path:
 def existing_file(place: str | Path, what: str = "") -> None:
     """Raise `UserError` if a file is missing, with advice such as "give a file of predictions"."""
     if stat_or_none(Path(place)) is None:
-        raise UserError(f"{place}: no such file{what and '; '}{what}{meant(place)}")
+        raise UserError(f"{place}: no such file{what and '; '}{what}{suggest(place)}")

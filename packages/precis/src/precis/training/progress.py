@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from precis.training.callbacks import StartInfo, StepInfo, TrainResult, ValidationInfo
 from precis.training.validation import is_bound
-from precis_text.terminal_text import shown_in_a_line
+from precis_text.terminal_text import escape_line
 
 _SMOOTHING = 0.9  # of the displayed loss and speed; files contain the raw values
 
@@ -90,7 +90,7 @@ class ProgressBar:
         )
 
     def _print(self, text: str) -> None:
-        self._console.print(shown_in_a_line(text), markup=False, highlight=False, soft_wrap=True)
+        self._console.print(escape_line(text), markup=False, highlight=False, soft_wrap=True)
 
 
 def _smooth(old: float | None, new: float) -> float:

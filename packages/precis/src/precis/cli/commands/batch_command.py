@@ -10,11 +10,11 @@ from typing import Annotated
 import typer
 
 from precis.cli.commands.summarize_command import Device, MakingOptions, Recursive, WholeTables
-from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.command_class import describe_command, examples
 from precis.cli.framework.console import ProgressLine, leave_unfinished, note
 from precis.cli.framework.options import DocumentColumn, UnitsColumn, begin
 from precis_text.errors import RunError, missing_extra
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 
 class Format(StrEnum):
@@ -44,7 +44,7 @@ Verify = Annotated[bool, typer.Option("--verify", help=(
 ))]  # fmt: skip
 
 
-@described(
+@describe_command(
     "batch",
     rich_help_panel="Use a model",
     epilog=examples(
@@ -93,7 +93,7 @@ def batch(
     was_finished = (out / work.summaries).exists()
     try:
         with ProgressLine() as progress:
-            done = work.run(lambda count: progress(f"{counted(count, 'document')} done", count, 0), note)
+            done = work.run(lambda count: progress(f"{pluralize(count, 'document')} done", count, 0), note)
     except KeyboardInterrupt:
         leave_unfinished(is_main=True, restart=False)
     added = "was finished before; documents added since then are not in it (--verify names them)"
@@ -106,5 +106,5 @@ def batch(
             note(verdict.duplicates())
         if problem := verdict.problem():
             raise RunError(f"{done}: {problem}")
-        documents = counted(verdict.documents, "document")
+        documents = pluralize(verdict.documents, "document")
         note(f"verified: {documents}, each with exactly one row; with the status error: {verdict.failed:,}")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from precis.cli.commands.summarize_command import AllowRemote, Free, Recursive, Sentences, WholeTables, Words
-from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.command_class import describe_command, examples
 from precis.cli.framework.console import ProgressLine, show
 from precis.cli.framework.options import (
     DocumentColumn,
@@ -37,7 +37,7 @@ Limit = Annotated[
 ]
 
 
-@described(
+@describe_command(
     "compare",
     rich_help_panel="Use a model",
     epilog=examples(

@@ -22,7 +22,7 @@ from precis.cli.framework.options import (
     checked_seed,
 )
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 if TYPE_CHECKING:
     from precis.phases.data.pair_checks import DataCheck, Lengths, SplitCheck
@@ -104,15 +104,15 @@ def pack(
     )  # fmt: skip
     counts = made.counts
     if made.skipped:
-        note(f"{counted(made.skipped_count, 'row')} skipped (first: {made.skipped[0]})")
+        note(f"{pluralize(made.skipped_count, 'row')} skipped (first: {made.skipped[0]})")
     if not made.is_new:
         note(f"{out}: already contains these files, packed with these settings; nothing to do")
     print(f"documents: {counts.documents:,}, {counts.tokens:,} tokens")
     print(f"held out:  {counts.held_out:,}, {counts.held_out_tokens:,} tokens")
     print(
-        f"dropped:   {counted(counts.duplicates, 'duplicate')}, {made.empty:,} empty, {made.skipped_count:,} bad"
+        f"dropped:   {pluralize(counts.duplicates, 'duplicate')}, {made.empty:,} empty, {made.skipped_count:,} bad"
     )
-    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {counted(made.workers, 'process')}")
+    print(f"speed:     {made.tokens_per_second:,.0f} tokens per second, {pluralize(made.workers, 'process')}")
     print(f"tokenizer: {made.folder / 'tokenizer'}, {made.entries:,} entries")
     if made.dev_blocks:
         print(f"next: precis pretrain --corpus {shlex.quote(str(made.folder))} --out runs/pretrain")
@@ -215,7 +215,7 @@ def _wrong(checked: DataCheck) -> list[str]:
     """Return what to fix: rows that cannot be used, and documents that two splits share."""
     wrong = []
     if checked.bad_rows:
-        rows = counted(checked.bad_rows, "row")
+        rows = pluralize(checked.bad_rows, "row")
         them = "it" if checked.bad_rows == 1 else "them"
         wrong.append(f"{rows} cannot be used; fix {them}, or train and evaluate with --skip-bad")
     if checked.shared:
@@ -231,7 +231,7 @@ def _print_split(split: SplitCheck) -> None:
     print(f"  documents   {_lengths(split.documents)}")
     print(f"  summaries   {_lengths(split.summaries)}; {split.references:.2g} per document")
     print(
-        f"  duplicates  {counted(split.repeated_documents, 'document')} seen before, "
+        f"  duplicates  {pluralize(split.repeated_documents, 'document')} seen before, "
         f"{split.repeated_pairs:,} with the same summary"
     )
     if split.longer_summaries:
@@ -239,7 +239,7 @@ def _print_split(split: SplitCheck) -> None:
         print(f"  odd         {split.longer_summaries:,} {are} longer than the document")
     if split.missing_marks:
         print(
-            f'  odd         {counted(split.missing_marks, "pair")} with "nan", "NULL" or the like as a text'
+            f'  odd         {pluralize(split.missing_marks, "pair")} with "nan", "NULL" or the like as a text'
         )
     if unread := report.told_unread():
         print(f"  unread      {unread}")
@@ -283,10 +283,10 @@ def show_rows(
     shown = first_pairs(named_pairs_of(context, data=source).part(split), rows, notify=note)
     for number, pair in enumerate(shown, start=1):
         title = f"--- {number}" + (f", id {pair.id}" if pair.id else "")
-        print(f"{title}, document of {counted(len(pair.document.split()), 'word')}")
+        print(f"{title}, document of {pluralize(len(pair.document.split()), 'word')}")
         print(readable(pair.document.strip()))
         for reference in pair.all_references:
-            print(f"--> summary of {counted(len(reference.split()), 'word')}")
+            print(f"--> summary of {pluralize(len(reference.split()), 'word')}")
             print(reference.strip())
         print()
 

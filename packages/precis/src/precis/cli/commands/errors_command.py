@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.command_class import describe_command, examples
 from precis.cli.framework.console import show
 from precis.phases.output_folders import existing_folder
 from precis.storage.atomic import write_file
@@ -37,7 +37,7 @@ Rows = Annotated[int, typer.Option("--rows", min=1, help="Number of worst rows a
 Html = Annotated[Path | None, typer.Option("--html", help="Also write the rows to this HTML file.")]
 
 
-@described(
+@describe_command(
     "errors",
     rich_help_panel="Use a model",
     epilog=examples(

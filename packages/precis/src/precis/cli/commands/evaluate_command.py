@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from precis.cli.commands.summarize_command import LongOption
-from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.command_class import describe_command, examples
 from precis.cli.framework.console import ProgressLine, show
 from precis.cli.framework.next_steps import named_pairs_of
 from precis.cli.framework.options import (
@@ -108,7 +108,7 @@ Instruction = Annotated[str | None, typer.Option("--instruction", help=(
 BatchSize = Annotated[int, typer.Option("--batch-size", min=1, help="Documents per batch.")]
 
 
-@described(
+@describe_command(
     "evaluate",
     rich_help_panel="Use a model",
     epilog=examples(

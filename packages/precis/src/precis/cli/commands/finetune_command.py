@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import described, examples, words_of
+from precis.cli.framework.command_class import describe_command, examples, words_of
 from precis.cli.framework.console import ProgressLine, leave_unfinished, note, show
 from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
@@ -81,7 +81,7 @@ CurveSizes = Annotated[str | None, typer.Option("--curve", metavar="N,N,...", he
 ))]  # fmt: skip
 
 
-@described(
+@describe_command(
     "finetune",
     rich_help_panel="Train a model",
     epilog=examples(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described, examples, words_of
+from precis.cli.framework.command_class import describe_command, examples, words_of
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.console import finish, finish_seeds, note
 from precis.cli.framework.options import (
@@ -55,7 +55,7 @@ Recipe = Annotated[str | None, typer.Option("--recipe", help=(
 ))]  # fmt: skip
 
 
-@described(
+@describe_command(
     "ground",
     rich_help_panel="Train a model",
     epilog=examples(
@@ -147,7 +147,7 @@ class ExtractSettings(OptionGroup):
     threads: Threads = None
 
 
-@described(
+@describe_command(
     "extractor",
     rich_help_panel="Train a model",
     epilog=examples(

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import Commands, described, examples
+from precis.cli.framework.command_class import Commands, describe_command, examples
 from precis.cli.framework.console import note
 from precis.cli.framework.options import begin
 from precis.phases.output_folders import existing_file, existing_folder
 
 
-@described(
+@describe_command(
     "convert",
     rich_help_panel="Data and experiments",
     epilog=examples(
@@ -76,7 +76,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="List the files, without
 Public = Annotated[bool, typer.Option("--public", help="Make a new repository public. Default: private.")]
 
 
-@described(
+@describe_command(
     "push",
     rich_help_panel="Use a model",
     epilog=examples(

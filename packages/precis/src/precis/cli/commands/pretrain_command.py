@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described, examples, words_of
+from precis.cli.framework.command_class import describe_command, examples, words_of
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.console import finish, note
 from precis.cli.framework.options import (
@@ -51,7 +51,7 @@ Plan = Annotated[
 ]
 
 
-@described(
+@describe_command(
     "pretrain",
     rich_help_panel="Train a model",
     epilog=examples(

@@ -29,7 +29,7 @@ from precis.cli.framework.panels import OptionGroup
 from precis.phases.output_folders import claim_folder
 from precis.process import use_threads
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 if TYPE_CHECKING:
     from precis.phases.measure.attention_probe import ProbedModel
@@ -232,7 +232,7 @@ def curves(
     measured = read_runs(runs, axis)
     panels = draw_runs(measured, axis, out, metrics=metric or [])
     metrics = ", ".join(panel[0].metric for panel in panels)
-    print(f"{counted(len(measured), 'run')}, {counted(len(panels[0]), 'line')}, {metrics}")
+    print(f"{pluralize(len(measured), 'run')}, {pluralize(len(panels[0]), 'line')}, {metrics}")
     print(f"written: {out}/curves.png, {out}/curves.csv, {out}/curves.json")
 
 

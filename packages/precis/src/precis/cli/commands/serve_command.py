@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from precis.cli.commands.summarize_command import Beams, Device
-from precis.cli.framework.command_class import CommandOfService, described, examples
+from precis.cli.framework.command_class import CommandOfService, describe_command, examples
 from precis.cli.framework.config_file import Config
 from precis.cli.framework.console import note
 from precis.cli.framework.options import Adapter, ModeName, ModeOption, Threads, begin, model_to_use
@@ -113,7 +113,7 @@ def _check_packages() -> None:
         raise UserError(f"precis serve needs {missing[0]}, which is not installed: {install_line('serve')}")
 
 
-@described(
+@describe_command(
     "serve",
     rich_help_panel="Use a model",
     cls=CommandOfService,

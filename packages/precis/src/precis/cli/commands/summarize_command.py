@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.command_class import describe_command, examples
 from precis.cli.framework.console import ProgressLine, Screen, note, refuse_terminal
 from precis.cli.framework.options import (
     Adapter,
@@ -235,7 +235,7 @@ class MakingOptions(OptionGroup):
         )  # fmt: skip
 
 
-@described(
+@describe_command(
     "summarize",
     rich_help_panel="Use a model",
     epilog=examples(
@@ -291,9 +291,9 @@ def summarize(
     from precis.generation.model_metadata import DEFAULT
     from precis.phases.use.language_check import warn_of_other_languages
     from precis.phases.use.summarization import with_support
-    from precis.phases.use.summary_format import renderer, told
+    from precis.phases.use.summary_format import describe_result, renderer
 
-    job = asked.summary_job(device, draft=draft).located()
+    job = asked.summary_job(device, draft=draft).locate_model()
     if not job.is_ranked:
         begin(threads)  # after reading: importing the libraries takes seconds
     if job.options.model == DEFAULT:
@@ -322,7 +322,7 @@ def summarize(
             progress.pause()
             sink.append(result)
             if out is not None and not as_rows:  # rows state it themselves
-                note(told(result, max_source=loaded.max_source))
+                note(describe_result(result, max_source=loaded.max_source))
         sink.finish()
     if out is not None:
         made = sink.done - sink.failed

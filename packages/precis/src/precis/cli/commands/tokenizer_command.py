@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described, examples
+from precis.cli.framework.command_class import describe_command, examples
 from precis.cli.framework.console import note
 from precis.cli.framework.options import Data, DocumentColumn, SkipBad, SummaryColumn, TaskName, Temperature
 from precis_text.errors import UserError
@@ -16,7 +16,7 @@ from precis_text.errors import UserError
 _ENTRIES = 8000
 
 
-@described(
+@describe_command(
     "tokenizer",
     rich_help_panel="Train a model",
     epilog=examples(

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from precis.cli.framework.command_class import described, words_of
+from precis.cli.framework.command_class import describe_command, words_of
 from precis.cli.framework.next_steps import named_pairs_of, train_on
 from precis.cli.framework.options import (
     ColumnOptions,
@@ -60,7 +60,7 @@ Space = Annotated[list[str] | None, typer.Option("--space", help=(
 ))]  # fmt: skip
 
 
-@described(
+@describe_command(
     "tune",
     rich_help_panel="Train a model",
     epilog=(

@@ -21,7 +21,7 @@ from precis.recipes.run_options import settings_of
 from precis_text.config import nearest
 from precis_text.errors import UserError
 
-__all__ = ["CheckedCommand", "CommandOfService", "Commands", "described", "examples", "words_of"]
+__all__ = ["CheckedCommand", "CommandOfService", "Commands", "describe_command", "examples", "words_of"]
 
 # An empty text is a valid choice here: no instruction, no initial words.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
@@ -99,7 +99,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _DESCRIBED: dict[Callable[..., Any], tuple[str, dict[str, Any]]] = {}
 
 
-def described(name: str, **options: Any) -> Callable[[Function], Function]:
+def describe_command(name: str, **options: Any) -> Callable[[Function], Function]:
     """Attach a command name and options of `Commands.command` to a function, for `Commands.add`."""
 
     def keep(function: Function) -> Function:
@@ -143,7 +143,7 @@ class Commands(typer.Typer):
         super().__init__(cls=_Group, **options)
 
     def add(self, *functions: Callable[..., Any]) -> None:
-        """Register functions decorated with `described`, in this order."""
+        """Register functions decorated with `describe_command`, in this order."""
         for function in functions:
             name, options = _DESCRIBED[function]
             self.command(name, **options)(function)

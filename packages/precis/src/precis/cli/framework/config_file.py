@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from precis_text.bounded_io import meant, read_bounded, stat_or_none
+from precis_text.bounded_io import read_bounded, stat_or_none, suggest
 from precis_text.config import nearest
 from precis_text.errors import UserError
 
@@ -61,7 +61,7 @@ def with_config(
 
 def _read(file: Path, command: str) -> dict[str, Any]:
     if stat_or_none(file) is None:
-        raise UserError(f"{file}: no such file; --config names a TOML file, such as run.toml{meant(file)}")
+        raise UserError(f"{file}: no such file; --config names a TOML file, such as run.toml{suggest(file)}")
     try:
         content = tomllib.loads(read_bounded(file, limit=_LARGEST).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import typer
 
 from precis_text.errors import UserError
-from precis_text.terminal_text import json_for_terminal, shown, shown_in_a_line
+from precis_text.terminal_text import escape_controls, escape_line, json_for_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def note(text: str) -> None:
     """Print a message, which is not a result, to standard error."""
-    print(shown_in_a_line(text), file=sys.stderr, flush=True)
+    print(escape_line(text), file=sys.stderr, flush=True)
 
 
 def leave_unfinished(*, is_main: bool, restart: bool) -> NoReturn:
@@ -102,7 +102,7 @@ class Shown:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """Yield the segments of the other renderable; only Rich's own control codes stay."""
         for segment in console.render(self._renderable, options):
-            yield segment if segment.control else segment._replace(text=shown(segment.text))
+            yield segment if segment.control else segment._replace(text=escape_controls(segment.text))
 
 
 FIRST_LINE, LAST_LINE = 30.0, 600.0
@@ -130,7 +130,7 @@ class ProgressLine:
         if not sys.stderr.isatty():
             self._print_if_due(f"{what} ({done:,} of {total:,})" if total else what)
             return
-        what = shown_in_a_line(what)
+        what = escape_line(what)
         if self._progress is None:
             self._begin(what, total)
         if self._progress is not None and self._task is not None:
@@ -206,7 +206,7 @@ class Screen:
 
     def append(self, result: Result) -> None:
         """Show a result."""
-        from precis.phases.use.summary_format import support_text, told
+        from precis.phases.use.summary_format import describe_result, support_text
 
         self.done += 1
         if result.problem:
@@ -220,10 +220,10 @@ class Screen:
             whole = "" if result.summary is None else result.summary.text
             goes_on = whole.startswith(self.begun)
             print(whole.removeprefix(self.begun) if goes_on else f"\n{whole}", flush=True)
-            note(told(result, max_source=self._max_source))
+            note(describe_result(result, max_source=self._max_source))
             print(support_text(result.to_dict()), end="", flush=True)
             return
-        note(told(result, max_source=self._max_source))
+        note(describe_result(result, max_source=self._max_source))
         if result.problem or result.summary is None:
             return
         named = not self._alone and not (
@@ -231,7 +231,7 @@ class Screen:
         )  # else the note names it
         text = f"{result.summary.text}\n{support_text(result.to_dict())}"
         print(
-            f"{shown_in_a_line(result.document.name)}\n" * named + text.removesuffix("\n" * self._alone),
+            f"{escape_line(result.document.name)}\n" * named + text.removesuffix("\n" * self._alone),
             flush=True,
         )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from precis_text import errors
-from precis_text.terminal_text import shown_in_a_line
+from precis_text.terminal_text import escape_line
 
 _OURS = (str(Path(__file__).parents[2]), str(Path(errors.__file__).parent))
 
@@ -69,9 +69,9 @@ class _OurWarnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one line to the current standard error stream, which a progress bar may have replaced."""
-        print(f"note: {shown_in_a_line(record.getMessage())}", file=sys.stderr, flush=True)
+        print(f"note: {escape_line(record.getMessage())}", file=sys.stderr, flush=True)
 
 
 def _show(message: Warning | str, category: type[Warning], filename: str, *_: Any, **__: Any) -> None:
     if filename.startswith(_OURS) and issubclass(category, UserWarning):
-        print(f"note: {shown_in_a_line(str(message))}", file=sys.stderr)
+        print(f"note: {escape_line(str(message))}", file=sys.stderr)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from precis_text.terminal_text import shown
+from precis_text.terminal_text import escape_controls
 
 STANDARD_OUTPUT = "standard output"
 
@@ -76,7 +76,7 @@ class _Filtered(_Named):
         self.rich_proxied_file = _Named(stream)
 
     def write(self, text: str) -> int:
-        super().write(shown(text))
+        super().write(escape_controls(text))
         return len(text)
 
 

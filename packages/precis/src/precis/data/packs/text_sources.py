@@ -21,8 +21,8 @@ from precis.data.pairs.pair import BadRowError, Columns, EmptyDocumentError, doc
 from precis.data.rows.hub import PREFIX, read_hub
 from precis.data.rows.row_files import known_endings, read_rows
 from precis.storage.seal import SEAL
-from precis_text.bounded_io import is_folder, meant, names_in, open_regular, stat_or_none
-from precis_text.control_characters import unmarked
+from precis_text.bounded_io import is_folder, names_in, open_regular, stat_or_none, suggest
+from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
 from precis_text.row import Row, SkippedRows
 from precis_text.text_files import NotTextError, read_text
@@ -94,7 +94,7 @@ def text_files(sources: Iterable[str | Path], *, report: TextReport | None = Non
     files: list[Path] = []
     for path in (path for source in sources for path in _matching(source)):
         if stat_or_none(path) is None:
-            raise UserError(f"{path}: no such file or folder{meant(path)}")
+            raise UserError(f"{path}: no such file or folder{suggest(path)}")
         if is_folder(path):
             every = sorted(_files_below(path))
             inside = [p for p in every if p.name.lower().endswith(endings) and not p.name.endswith(_SUMMARY)]
@@ -167,7 +167,7 @@ def read_texts(
             elif not text.strip():
                 report.empty += 1
             else:
-                yield unmarked(text)
+                yield remove_marks(text)
 
 
 def _documents(path: Source, column: str) -> Iterator[tuple[str, str, str]]:

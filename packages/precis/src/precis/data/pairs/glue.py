@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from precis.data.rows.row_files import read_rows
-from precis_text.control_characters import UNIT_MARK, join_parts, unmarked
+from precis_text.control_characters import UNIT_MARK, join_parts, remove_marks
 from precis_text.errors import UserError
-from precis_text.row import Row, Unreadable, invalid_text, named
+from precis_text.row import Row, Unreadable, invalid_text, list_names
 from precis_text.text_lines import numbered_lines
 
 _COLA_HEADER = ["source", "label", "star", "sentence"]
@@ -113,11 +113,11 @@ def as_parts(document: str, task: GlueTask) -> str:
     """
     first, *others = task.texts
     if not others:
-        return unmarked(document).removeprefix(f"{first}: ")
+        return remove_marks(document).removeprefix(f"{first}: ")
     typed = f" {others[0]}: "
     border = f" {UNIT_MARK}{others[0]}: "
     one, _, two = document.partition(border if border in document else typed)
-    return join_parts(unmarked(one).removeprefix(f"{first}: "), unmarked(two))
+    return join_parts(remove_marks(one).removeprefix(f"{first}: "), remove_marks(two))
 
 
 def label_word(label: Any, task: GlueTask) -> str:
@@ -152,10 +152,10 @@ class _UnusableError(ValueError):
 
 
 def _values(values: Mapping[str, Any], task: GlueTask) -> dict[str, Any]:
-    texts = [f"{name}: {unmarked(_text(values, columns))}" for name, columns in task.texts.items()]
-    label = next((values[name] for name in _LABELS if name in values), None)
-    if label is None:
-        raise _UnusableError(f"no label; looked for {named(_LABELS)}, the columns are {named(values)}")
+    texts = [f"{name}: {remove_marks(_text(values, columns))}" for name, columns in task.texts.items()]
+    if (label := next((values[name] for name in _LABELS if name in values), None)) is None:
+        looked = f"looked for {list_names(_LABELS)}, the columns are {list_names(values)}"
+        raise _UnusableError(f"no label; {looked}")
     try:
         word, given = (label_word(label, task), None) if task.words else similarity(label)
     except UserError as error:
@@ -168,9 +168,9 @@ def _values(values: Mapping[str, Any], task: GlueTask) -> dict[str, Any]:
 
 
 def _text(values: Mapping[str, Any], columns: tuple[str, ...]) -> str:
-    column = next((name for name in columns if name in values), None)
-    if column is None:
-        raise _UnusableError(f"has none of the columns {named(columns)}; the columns are {named(values)}")
+    if (column := next((name for name in columns if name in values), None)) is None:
+        lacks = f"has none of the columns {list_names(columns)}"
+        raise _UnusableError(f"{lacks}; the columns are {list_names(values)}")
     text = values[column]
     if isinstance(text, Unreadable):
         raise _UnusableError(f"column {column!r} {text.why}")

@@ -9,7 +9,7 @@ from precis_text.bounded_io import JsonError, parse_json
 from precis_text.config import Settings
 from precis_text.control_characters import mark_units
 from precis_text.errors import UserError
-from precis_text.row import Row, Unreadable, invalid_text, kind_of, named
+from precis_text.row import Row, Unreadable, invalid_text, kind_of, list_names
 
 # Column names of well-known data sets. Messages suggest them; they are never read by default.
 _USUAL = {
@@ -209,7 +209,7 @@ def _value(row: Row, column: str, role: str) -> Any:
     said = f"did you mean {near!r}? Use {option} {shlex.quote(near)}"
     hint = said if near else f"name one with {option} NAME"
     raise MissingColumnError(
-        f"no column {column!r} for the {role}; the columns are {named(row.values)}; {hint}"
+        f"no column {column!r} for the {role}; the columns are {list_names(row.values)}; {hint}"
     )
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from precis_text.bounded_io import meant
+from precis_text.bounded_io import suggest
 from precis_text.errors import UserError, first_line
 from precis_text.row import Row
 
@@ -97,7 +97,7 @@ def refuse_absent(name: str, *files: str) -> None:
             problem = f"the Hugging Face hub cannot be reached: {first_line(error)}"
             if getattr(getattr(error, "response", None), "status_code", None) in _NOT_PUBLIC:
                 problem = "no such public model on the Hugging Face hub"
-            raise UserError(f"{name}: no such folder, and {problem}{meant(name)}") from error
+            raise UserError(f"{name}: no such folder, and {problem}{suggest(name)}") from error
 
 
 def hub_hint(source: str | Path) -> str:

@@ -30,14 +30,14 @@ from precis_text.bounded_io import (
     MIB,
     JsonError,
     is_folder,
-    meant,
     open_regular,
     parse_json,
     size,
     stat_or_none,
+    suggest,
 )
 from precis_text.errors import UserError, first_line
-from precis_text.row import SAVE_AS_UTF8, Row, Unreadable, kind_of, named
+from precis_text.row import SAVE_AS_UTF8, Row, Unreadable, kind_of, list_names
 from precis_text.text_lines import COMPRESSIONS, MAX_LINE, numbered_lines, refuse_growth
 
 _MAX_FIELDS = 100_000
@@ -60,7 +60,7 @@ def read_rows(path: Path) -> Iterator[Row]:
         UserError: the file is missing, is not a regular file, is of another kind, or is damaged as a whole.
     """
     if stat_or_none(path) is None:
-        raise UserError(f"{path}: no such file{meant(path)}")
+        raise UserError(f"{path}: no such file{suggest(path)}")
     if is_folder(path):
         raise UserError(f"{path}: is a folder, not a file of rows")
     name = path.name.lower()
@@ -180,7 +180,7 @@ def _read_separated(path: Path, *, separator: str) -> Iterator[Row]:
         )
     twice = [name for name, times in Counter(header).items() if times > 1]
     if twice:
-        raise UserError(f"{path}: line 1: the header names column {named(twice[:1])} twice")
+        raise UserError(f"{path}: line 1: the header names column {list_names(twice[:1])} twice")
     while True:
         place = f"line {lines.begin()}"
         record = _next_record(reader)
@@ -248,7 +248,7 @@ def _batches(path: Path, stream: BinaryIO, *, total: int) -> Iterator[Any]:
         columns = file.schema_arrow.names
         twice = [name for name, times in Counter(columns).items() if times > 1]
         if twice:
-            raise UserError(f"{path}: names column {named(twice[:1])} twice")
+            raise UserError(f"{path}: names column {list_names(twice[:1])} twice")
         if len(columns) > _MAX_COLUMNS:
             raise UserError(f"{path}: has {len(columns):,} columns; the limit is {_MAX_COLUMNS:,}")
         if file.metadata.num_rows > max(_FREE_ROWS, total):

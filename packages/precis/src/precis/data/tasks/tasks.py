@@ -18,7 +18,7 @@ from precis.data.pairs.pair import Columns, Pair
 from precis.data.pairs.pair_reader import ReadReport, available_splits, columns_of, merge_repeated, read_pairs
 from precis.data.rows.hub import PREFIX
 from precis.data.tasks.instructions import GENERAL, KINDS, Records
-from precis_text.bounded_io import meant
+from precis_text.bounded_io import suggest
 from precis_text.config import Settings, nearest
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
@@ -230,7 +230,7 @@ def resolve(task: Task, data: str | Path | None = None) -> Part:
     if path.is_file():
         return _local(task, path)
     if not path.exists():
-        raise UserError(f"{path}: no such file or folder{meant(path)}")
+        raise UserError(f"{path}: no such file or folder{suggest(path)}")
     if (folder := folder_of(task, path)) is not None:
         return _local(task, folder, published=True)
     if available_splits(path, task.scheme):

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 
-from precis_text.control_characters import SEPARATOR, unmarked
+from precis_text.control_characters import SEPARATOR, remove_marks
 from precis_text.errors import UserError, first_line
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def encode_parts(
     Raises:
         UserError: a document has two parts and the tokenizer has neither a separator nor an end mark.
     """
-    parted = [unmarked(document).partition(SEPARATOR) for document in documents]
+    parted = [remove_marks(document).partition(SEPARATOR) for document in documents]
     texts = [second if mark else first for first, mark, second in parted]
     with panics_in_one_line():
         rest = tokenizer(texts, return_attention_mask=False, verbose=False)["input_ids"]

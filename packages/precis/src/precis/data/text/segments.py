@@ -20,7 +20,7 @@ from transformers import PreTrainedTokenizerBase
 
 from precis.data.text.encoding import panics_in_one_line, with_instruction
 from precis_text.config import Settings
-from precis_text.control_characters import SEPARATOR, marked_starts, unit_starts, unmarked
+from precis_text.control_characters import SEPARATOR, marked_starts, remove_marks, unit_starts
 from precis_text.errors import UserError
 from precis_text.sentences import split_sentences
 
@@ -99,7 +99,7 @@ def document_units(
         raise UserError(
             "a document of two parts, a question's answer and its passage, cannot be split into units; use equal parts"
         )
-    plain = unmarked(document)
+    plain = remove_marks(document)
     starts = kind.starts(document if isinstance(kind, Marked) else plain)
     text = with_instruction(plain, instruction)
     before = len(text) - len(plain)

@@ -30,8 +30,8 @@ from precis.data.rows.hub import PREFIX, hub_hint, hub_name, refuse_absent
 from precis.data.text.encoding import one_line
 from precis.data.text.unigram_trainer import learn_pieces
 from precis.storage.model_files import CONFIG, check_sizes, check_tokenizer_settings, plain_settings
-from precis_text.bounded_io import MAX_BYTES, MAX_VALUES, check_inside, meant, read_bounded, read_json
-from precis_text.control_characters import SEPARATOR, unmarked
+from precis_text.bounded_io import MAX_BYTES, MAX_VALUES, check_inside, read_bounded, read_json, suggest
+from precis_text.control_characters import SEPARATOR, remove_marks
 from precis_text.errors import UserError
 from precis_text.tokenizer_growth import check_growth
 
@@ -138,7 +138,7 @@ def load_tokenizer(folder: str | Path, *, checked: bool = False) -> PreTrainedTo
         raise UserError(f"{folder}: contains no tokenizer.json; make one with `precis tokenizer`")
     name = str(folder) if is_local else hub_name(folder)
     if name is None:
-        raise UserError(f"{folder}: no such folder{hub_hint(folder)}{meant(folder)}")
+        raise UserError(f"{folder}: no such folder{hub_hint(folder)}{suggest(folder)}")
     if not is_local:
         refuse_absent(name, "tokenizer_config.json", "tokenizer.json", "vocab.json", CONFIG)
     elif not checked:
@@ -205,7 +205,7 @@ def _drop_rare_characters(texts: Iterable[str], *, most: int) -> list[str]:
 
     Each remaining character takes a vocabulary entry; a chat corpus has hundreds of emoji.
     """
-    corpus = [unicodedata.normalize("NFC", unmarked(text).replace(SEPARATOR, " ")) for text in texts]
+    corpus = [unicodedata.normalize("NFC", remove_marks(text).replace(SEPARATOR, " ")) for text in texts]
     counts: Counter[str] = Counter()
     for text in corpus:
         counts.update(text)

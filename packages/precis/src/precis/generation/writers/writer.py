@@ -12,12 +12,12 @@ from typing import Any, Literal, Unpack, cast
 
 from precis.data.text.prompts import Message, Prompt
 from precis.generation.summarizer import StreamOptions
-from precis.generation.summary import NOTHING, How, Long, Summary, kept, several
+from precis.generation.summary import NOTHING, How, Long, Summary, keep_whole, several
 from precis.generation.writers.chat import ChatModel, plain_reply
 from precis.generation.writers.writer_input import Choose, Readable, by_centrality, longest_start
 from precis.generation.written_forms import written_forms
 from precis.messages import OnProgress
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.documents.passages import Passages, text_of
 from precis_text.documents.subtitles import as_read
@@ -158,7 +158,7 @@ class Writer:
         for number, document in enumerate(map(text_of, documents), start=1):
             if not isinstance(document, str):
                 raise UserError(f"document {number} is of type {document.__class__.__name__}; give a str")
-            text = unmarked(main_part(document))
+            text = remove_marks(main_part(document))
             if not text.strip():
                 if not skip_empty:
                     raise UserError(f"document {number} is empty: there is nothing to summarize")
@@ -166,7 +166,7 @@ class Writer:
                 continue
             tokens = self.chat.count(text)
             if length.keeps(text, tokens=tokens):
-                yield kept(text, tokens)
+                yield keep_whole(text, tokens)
                 continue
             yield self._written(text, tokens, asked, length)
 
@@ -181,7 +181,7 @@ class Writer:
         separator = "\n" if turn.prompt.form == "key-points" else " "
         made = separator.join(each.text for each in fitted)
         if length.short == "keep" and length_in_words(made) > length_in_words(text):
-            return kept(text, tokens)
+            return keep_whole(text, tokens)
         return Summary(
             text=made, document_tokens=tokens, tokens_read=min(tokens, read.tokens), summary_tokens=written,
             finished=finished, how=read.how, pieces=read.pieces, sentences=tuple(fitted),
@@ -198,7 +198,7 @@ class Writer:
 
     def prompt_for(self, document: str) -> DocumentPrompt:
         """Return the prompt of a document without options, to train on; raise `UserError` if it does not fit."""
-        text = unmarked(main_part(document))
+        text = remove_marks(main_part(document))
         asked = _Asked(Prompt(instruction=self.instruction), self.settings, "passages", None)
         source, turn = self._begun(text, self.chat.count(text), asked, ANY_LENGTH)
         read = self._read(source, turn, "passages")

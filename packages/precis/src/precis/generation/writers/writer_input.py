@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from precis_text.centrality import in_windows, lex_rank
-from precis_text.selection import joined
+from precis_text.selection import join_units
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words, unicode_words
 
@@ -43,7 +43,7 @@ class Readable:
 
     def join(self, units: Sequence[TextUnit]) -> str:
         """Return units as one text."""
-        return joined(self.text, units)
+        return join_units(self.text, units)
 
     def at(self, starts: Sequence[int]) -> list[TextUnit]:
         """Return the units that start at these offsets."""

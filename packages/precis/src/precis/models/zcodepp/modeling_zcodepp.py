@@ -18,7 +18,7 @@ from precis.models.encoder_decoder import EncoderDecoder, Observer, TiedHead
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_decoder
 from precis.models.zcodepp.deberta_weights import copy_deberta, read_deberta
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoder, ZCodePPPreTrainedModel
-from precis.nn.attention_weights import watched
+from precis.nn.attention_weights import observe_states
 from precis.nn.streams import StreamLayout
 
 # Scale of token embeddings at the decoder's input, relative to sublayer outputs of size one (docs/adr/0002).
@@ -54,7 +54,7 @@ class ZCodePPModel(EncoderDecoder, ZCodePPPreTrainedModel):
             assert self.decoder.streams is not None
             predicting = self.decoder.streams(layout.streams - 1)[None].expand(len(states), -1, -1)
             states = torch.cat([states, predicting], dim=1)
-        states = watched(states * (TOKEN_SIZE * self.config.hidden_size**0.5), length, observe)
+        states = observe_states(states * (TOKEN_SIZE * self.config.hidden_size**0.5), length, observe)
         states = self.decoder(states, source_states, layout=layout, observe=observe, **given)
         return states[:, :length], states[:, length:]
 

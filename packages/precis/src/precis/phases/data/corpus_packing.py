@@ -33,7 +33,7 @@ from precis.storage.seal import refuse_foreign, write_folder
 from precis.version import __version__
 from precis_text.cores import available_cores
 from precis_text.errors import RunError, UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _BLOCK = 512  # tokens of a block in the default recipe of `precis pretrain`
 _MOST_HELD_OUT = 0.5
@@ -125,7 +125,7 @@ def make_pack(
             texts = read_texts(files, column=column, skip_bad=skip_bad)
             sample = sample_texts(texts, characters=_SAMPLE, longest=_LONGEST)
             save_tokenizer(train_tokenizer(sample, vocab_size=vocab_size), words)
-            told = f"{counted(len(sample), 'document')}, {sum(map(len, sample)):,} characters"
+            told = f"{pluralize(len(sample), 'document')}, {sum(map(len, sample)):,} characters"
             notify(f"trained a tokenizer of {vocab_size:,} entries on {told}")
         counts = pack(
             read_texts(files, column=column, skip_bad=skip_bad, report=report),
@@ -171,7 +171,7 @@ def _validatable(
         f"pack again with --dev-share {share:g} --restart" if share else "add documents, or split long ones"
     )
     notify(
-        f"warning: {counted(counts.held_out, 'document')} of {counts.documents + counts.held_out:,} held out, "
+        f"warning: {pluralize(counts.held_out, 'document')} of {counts.documents + counts.held_out:,} held out, "
         f"{counts.held_out_tokens:,} tokens: no block of {_BLOCK} tokens, so precis pretrain cannot validate; {remedy}"
     )
     return replace(made, share_to_validate=share)

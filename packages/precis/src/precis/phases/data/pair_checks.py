@@ -26,7 +26,7 @@ from precis.storage.locks import locked_place
 from precis_text.config import nearest
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _SPLITS = ("train", "dev", "test")
 _MISSING = {"nan", "null", "none", "n/a", "#n/a", "<na>", "na"}  # in lower case
@@ -165,7 +165,7 @@ def first_pairs(part: Part, count: int, *, notify: Notify = silent) -> list[Pair
     report = ReadReport()
     pairs = list(part.read(skip_bad=True, limit=count, report=report))
     if report.skipped_count:
-        notify(f"{counted(report.skipped_count, 'row')} skipped (first: {report.skipped[0]})")
+        notify(f"{pluralize(report.skipped_count, 'row')} skipped (first: {report.skipped[0]})")
     return pairs
 
 

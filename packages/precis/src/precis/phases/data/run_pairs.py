@@ -22,7 +22,7 @@ from precis.phases.output_folders import existing_file
 from precis_text.config import Settings
 from precis_text.control_characters import main_part
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _LOOKED_THROUGH = 200_000  # training pairs
 _TEST_FILE = "TEST_FILE"  # for the user to fill in
@@ -301,10 +301,10 @@ class PairReader:
         """The digest of documents, summaries and references in the last complete reading: 16 hexadecimal digits."""
         return self._digest.hexdigest()[:16]
 
-    def told(self) -> str:
+    def describe_rows(self) -> str:
         """Return a sentence about what was read and what was not."""
         unread = self.report.told_unread()
-        return f"{counted(self.report.kept, 'pair')} from {self.part}{self.told_skipped()}" + (
+        return f"{pluralize(self.report.kept, 'pair')} from {self.part}{self.told_skipped()}" + (
             unread and f"; {unread}"
         )
 
@@ -325,7 +325,7 @@ def sample(pairs: Iterable[Pair], count: int, *, seed: int) -> list[Pair]:
     everything = list(pairs)
     if not 1 <= count <= len(everything):
         raise UserError(
-            f"--examples {count}: the training set has {counted(len(everything), 'pair')}; use 1 to that number"
+            f"--examples {count}: the training set has {pluralize(len(everything), 'pair')}; use 1 to that number"
         )
     chosen = np.sort(np.random.default_rng(seed).choice(len(everything), size=count, replace=False))
     return [everything[int(row)] for row in chosen]

@@ -97,7 +97,7 @@ def read_test_pairs(
     first = (
         f"the first {'pair' if len(pairs) == 1 else f'{len(pairs):,} pairs'} of {part}{reader.told_skipped()}"
     )
-    notify(reader.told() if limit is None else first)
+    notify(reader.describe_rows() if limit is None else first)
     return pairs
 
 

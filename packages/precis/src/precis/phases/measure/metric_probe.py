@@ -97,7 +97,7 @@ def _metrics(rows: Sequence[ScoredSummary], judges: Sequence[Judge]) -> dict[str
 
     if referred:
         references = [rows[at].references for at in referred]
-        rouge = Rouge.suited(text for texts in references for text in texts)
+        rouge = Rouge.choose(text for texts in references for text in texts)
         for name, values in rouge.score([rows[at].output for at in referred], references).items():
             put(name, referred, values)
     if read:

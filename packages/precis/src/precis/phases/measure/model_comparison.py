@@ -82,7 +82,7 @@ def compare(
     """
     names = names_apart(models)
     jobs = {name: _job(model, options) for name, model in zip(names, models, strict=True)}
-    located = {name: job.located() for name, job in jobs.items()}
+    located = {name: job.locate_model() for name, job in jobs.items()}
     documents, pairs = _read(files, options, notify)
     with writing_to(out, doing="comparing into") as folder:
         _write_documents(folder / DOCUMENTS, pairs)

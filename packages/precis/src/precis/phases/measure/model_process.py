@@ -104,7 +104,7 @@ def _work(task: ModelTask, answers: Connection) -> None:
 
 def _write(task: ModelTask, writer: PredictionWriter, answers: Connection) -> None:
     start = time.perf_counter()
-    located = task.job.located()
+    located = task.job.locate_model()
     loaded = located.load(keep_going=True)
     details: dict[str, Any] = {"opening": time.perf_counter() - start}
     for document in task.documents[writer.done :]:

@@ -60,7 +60,7 @@ from precis.storage.model_files import SEEDS_FILE
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 from precis_text.support.write_or_quote import rules_digest
 
 _WRITTEN = {"scores.json", "examples.jsonl", "table.md", "predictions"}
@@ -166,7 +166,7 @@ def _tell_trained_on(models: Sequence[str], pairs: Sequence[Pair], notify: Notif
             continue
         if count := count_trained_on(settings, pairs):
             notify(
-                f"warning: {count:,} of {counted(len(pairs), 'document')} were in the training pairs of {model}, so "
+                f"warning: {count:,} of {pluralize(len(pairs), 'document')} were in the training pairs of {model}, so "
                 "its scores reward memorizing"
             )
 
@@ -333,7 +333,7 @@ def _tell_cut(system: str, file: Path, notify: Notify) -> None:
     cut = sum(prediction.tokens_read < prediction.document_tokens for prediction in predictions)
     if cut:
         share = percent(cut, len(predictions))
-        notify(f"{system}: {counted(cut, 'document')} truncated ({share}; --long truncate)")
+        notify(f"{system}: {pluralize(cut, 'document')} truncated ({share}; --long truncate)")
 
 
 def make_report(

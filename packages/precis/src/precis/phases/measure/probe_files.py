@@ -21,7 +21,7 @@ from precis.storage.atomic import write_file, write_json
 from precis.tuning.base_model import find_base
 from precis.tuning.discourse import LOWER_SHARE, lower_layers
 from precis.tuning.prefix import Site
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _AXES = {Site.ENCODER: (SOURCE, SOURCE), Site.CROSS: (TARGET, SOURCE), Site.DECODER: (TARGET, TARGET)}
 
@@ -113,7 +113,7 @@ def write_spectra(
 def _read(facts: Mapping[str, Any]) -> str:
     cut = facts["documents_cut"]
     tail = f" ({cut:,} truncated to {facts['max_source']} tokens)" if cut else ""
-    return f"{counted(facts['documents'], 'document')}{tail}"
+    return f"{pluralize(facts['documents'], 'document')}{tail}"
 
 
 def _span(members: range) -> str:

@@ -21,7 +21,7 @@ from precis.generation.model_loader import load_model
 from precis.messages import Notify, silent
 from precis_text.bounded_io import check_inside, is_folder, read_bounded
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _LICENCE = re.compile(r"(?m)^license:\s*(.+?)\s*$")
 _LONGEST = 1024  # tokens that a model without a limit reads
@@ -65,7 +65,7 @@ def told_cut(judges: Sequence[Judge | BertScore], notify: Notify) -> None:
     for judge in judges:
         if isinstance(judge, Likelihood | BertScore) and judge.cut:
             what = "likelihoods" if isinstance(judge, Likelihood) else "BERTScore"
-            notify(f"{what}: {counted(judge.cut, 'text')} truncated to the model's limit")
+            notify(f"{what}: {pluralize(judge.cut, 'text')} truncated to the model's limit")
 
 
 def _load_likelihood(source: str, *, batch_size: int) -> Likelihood:

@@ -63,7 +63,7 @@ def scores_for(
     known = known_task(task_name) if task_name is not None else None
     metrics = known.metrics if known is not None else ()
     types = rouge_types(metrics)
-    rouge = Rouge.suited(
+    rouge = Rouge.choose(
         (text for pair in pairs for text in pair.all_references),
         language=known.language if known is not None else None,
         tokenizer=tokenizer,

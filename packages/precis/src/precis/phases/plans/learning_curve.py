@@ -41,7 +41,7 @@ from precis.storage.settings_change import refuse_change
 from precis.table import Table
 from precis_text.bounded_io import read_json
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 SETTINGS = "curve-settings.json"
 _METRICS = ("rouge1", "rouge2", "rougeL")
@@ -247,12 +247,12 @@ class _Split:
         else:
             train, test = hold_out(train, seed=seed, one_in=_TEST_SHARE)
             notify(
-                f"no test split: {counted(len(test), 'pair')} of the training pairs are held out for testing"
+                f"no test split: {pluralize(len(test), 'pair')} of the training pairs are held out for testing"
             )
         if sources.dev is not None:
             return cls(train, [*sources.dev.read(skip_bad=sources.skip_bad)], test)
         train, dev = hold_out(train, seed=seed)
-        notify(f"no dev set: {counted(len(dev), 'pair')} of the training pairs are held out for validation")
+        notify(f"no dev set: {pluralize(len(dev), 'pair')} of the training pairs are held out for validation")
         return cls(train, dev, test)
 
     def check(self, sizes: Sequence[int]) -> None:

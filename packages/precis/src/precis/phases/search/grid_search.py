@@ -272,7 +272,7 @@ class _Search:
         usable = [pair for pair in self._dev if encode.reads(encode(pair.document))]
         shown = evenly_spaced(usable, run.generated_rows or _DECODED_ROWS)
         documents, references = [pair.document for pair in shown], [pair.all_references for pair in shown]
-        rouge = Rouge.suited((text for texts in references for text in texts), types=(metric,))
+        rouge = Rouge.choose((text for texts in references for text in texts), types=(metric,))
         self._tell(f"decoding: {study.size} settings on {len(shown):,} dev pairs, ranked by {metric}")
         while (done := len(study.finished)) < study.size:
             trial, _ = study.take()

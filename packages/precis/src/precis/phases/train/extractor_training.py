@@ -46,10 +46,10 @@ from precis.recipes.run_plan import ExtractPlan
 from precis.storage.seal import DamagedError, check_seal
 from precis.training import Trained, TrainSettings, mean_loss
 from precis.training.callbacks import Callback
-from precis_text.control_characters import main_part, unmarked
+from precis_text.control_characters import main_part, remove_marks
 from precis_text.errors import UserError
 from precis_text.language import language_of
-from precis_text.row import counted
+from precis_text.row import pluralize
 from precis_text.unit_features import unit_features
 
 UNITS_FOLDER = "units"
@@ -100,7 +100,7 @@ def train_extractor(
     objective = UnitChoice(length_weight=run.length_weight)
     session = Session(RunRequest(start=start, callbacks=callbacks, **asked), objective)
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad, columns=columns)
-    with session.held():
+    with session.lock_folder():
         loaded = load_model(start)
         found = [_documents(run, chosen, loaded, session, cap=cap) for chosen in sets]
         train = _joined([each.train for each in found])
@@ -108,7 +108,7 @@ def train_extractor(
         scorer = UnitScorer(UnitScorerShape(states=loaded.model.config.hidden_size, **run.scorer.to_dict()))
         batches = UnitBatches(train, units=run.batch_units, seed=run.train.seed)
         session.notify(
-            f"{counted(len(train), 'document')}, {counted(len(train.vectors), 'unit')} to train on"
+            f"{pluralize(len(train), 'document')}, {pluralize(len(train.vectors), 'unit')} to train on"
         )
         run = replace(run, train=_long_enough(run.train, batches.batches_per_epoch, fixed, session.notify))
         done = session.run(
@@ -138,7 +138,7 @@ def train_extractor(
 
 def _tell_if_worse(start: str, made: Path, pairs: Sequence[Pair], notify: Notify) -> None:
     """Warn if the untouched model chooses better sentences of the validation documents."""
-    rouge = Rouge.suited((text for pair in pairs for text in pair.all_references), types=("rougeL",))
+    rouge = Rouge.choose((text for pair in pairs for text in pair.all_references), types=("rougeL",))
     references = [pair.all_references for pair in pairs]
     scores = []
     for model in (start, made):
@@ -150,11 +150,11 @@ def _tell_if_worse(start: str, made: Path, pairs: Sequence[Pair], notify: Notify
     if before > after:
         notify(
             f"warning: the untouched model chooses better: ROUGE-L {before:.1f} on "
-            f"{counted(len(pairs), 'validation pair')}, this one {after:.1f}; use --model {start}, or give more pairs"
+            f"{pluralize(len(pairs), 'validation pair')}, this one {after:.1f}; use --model {start}, or give more pairs"
         )
     elif len(pairs) < FEW_DEV_PAIRS:
         notify(
-            f"{counted(len(pairs), 'validation pair')} cannot show whether the untouched model chooses better; "
+            f"{pluralize(len(pairs), 'validation pair')} cannot show whether the untouched model chooses better; "
             f"score both on other pairs: precis evaluate --model {start} --model {made} --data FILE --out DIR"
         )
 
@@ -202,7 +202,7 @@ def _documents(
         folder = session.folder / UNITS_FOLDER / f"{chosen.name}-{split}"
         if not _is_kept(folder, identity):
             session.notify(
-                f"{chosen.name}: reading {counted(len(found), f'{split} document')} through the encoder, once"
+                f"{chosen.name}: reading {pluralize(len(found), f'{split} document')} through the encoder, once"
             )
             documents = _read(found, loaded, run, session.notify)
             export_folder(folder, lambda place, made=documents: _save(made, identity, place))  # type: ignore[misc]
@@ -234,13 +234,13 @@ def _save(documents: UnitDocuments, identity: Mapping[str, Any], place: Path) ->
 def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, notify: Notify) -> UnitDocuments:
     """Encode the pairs that have units, and mark the target units that the references select."""
     reader = UnitReader(loaded.model, loaded.tokenizer, max_source=run.max_source, most=run.max_source)
-    rouge = Rouge.suited(pair.summary for pair in pairs)
+    rouge = Rouge.choose(pair.summary for pair in pairs)
     rows: list[tuple[Any, ...]] = []
     cut = 0
     done = 0
     for some in portions(pairs, lambda pair: len(pair.document), most=AHEAD):
         with torch.autocast(loaded.model.device.type, torch.bfloat16, enabled=run.train.precision == "bf16"):
-            found = reader.tokenize([unmarked(main_part(pair.document)) for pair in some])
+            found = reader.tokenize([remove_marks(main_part(pair.document)) for pair in some])
             known = [pair for pair, tokens in zip(some, found, strict=True) if tokens]
             documents = reader.read([tokens for tokens in found if tokens])
         for pair, read in zip(known, documents, strict=True):
@@ -256,7 +256,7 @@ def _read(pairs: Sequence[Pair], loaded: LoadedModel, run: ExtractPlan, notify: 
     if not rows:
         raise UserError("no document has a sentence that the model can read")
     if cut:
-        notify(f"{counted(cut, 'document')} truncated to {run.max_source:,} tokens")
+        notify(f"{pluralize(cut, 'document')} truncated to {run.max_source:,} tokens")
     vectors, features, wanted_units, lengths = zip(*rows, strict=True)
     return UnitDocuments(
         vectors=np.concatenate(vectors),

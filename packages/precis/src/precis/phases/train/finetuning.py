@@ -74,7 +74,7 @@ def finetune(run: RunPlan, request: PairRequest) -> Trained:
         answers_of(request.sources.task)  # refuse an unsuitable task before reading anything
     session = Session(request, classification(plan) if by_head else pair_objective(plan))
     pairs = request.read_pairs(seed=plan.train.seed)
-    with session.held():
+    with session.lock_folder():
         with main_process_first(session.accelerator):
             trainable = _trainable(plan, pairs, request, session)
         if request.start is not None:

@@ -45,7 +45,7 @@ from precis.training.callbacks import Callback
 from precis.training.processes import main_process_first
 from precis.training.validation import high_of, lead_of, low_of
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 DEFAULT_CAP = 10_000
 DEV_ROWS = 200
@@ -176,7 +176,7 @@ def ground(
     sets = find_sets(tasks, data=data, leave_out=leave_out, skip_bad=skip_bad)
     read = [read_set(chosen, cap=cap, dev_rows=DEV_ROWS, seed=plan.train.seed) for chosen in sets]
     read = repeated(read, shares, seed=plan.train.seed)
-    with session.held():
+    with session.lock_folder():
         with main_process_first(session.accelerator):
             trainable = load_trainable(start)
         plan, trainable = read_as_planned(plan, trainable, session.notify)
@@ -315,7 +315,7 @@ def _tell_sets(
         skipped = sum(reader.report.skipped_count for reader in each.readers)
         tail = f", {skipped:,} skipped" if skipped else ""
         notify(
-            f"{each.set.name}: {of}{counted(each.available, 'pair')}{times} from {each.set.sources.train}{tail}; "
+            f"{each.set.name}: {of}{pluralize(each.available, 'pair')}{times} from {each.set.sources.train}{tail}; "
             f"{len(each.dev):,} to validate; instructions for: {each.set.mixture or each.set.kind}"
         )
     notify(f"trained on: {', '.join(use.grounded_on)}; a score on one of these is not zero-shot")

@@ -39,7 +39,7 @@ from precis.recipes.run_options import check_seed
 from precis.recipes.run_plan import Fusion, RunPlan
 from precis.training import Lowest, Trained
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 FEW_PAIRS = 2000
 """With fewer training pairs, a model trained from scratch learns the form of a summary rather than the content."""
@@ -285,7 +285,7 @@ def tell_plan(plan: RunPlan, trainable: TrainableModel, dev_pairs: int, notify: 
     first = "" if not select.metric.startswith("rouge") else ", or the lowest loss until that is above chance"
     often = "step" if plan.train.validate_every == 1 else f"{plan.train.validate_every} steps"
     notify(
-        f"validation every {often}: loss on {counted(dev_pairs, 'dev pair')}{rouge}; "
+        f"validation every {often}: loss on {pluralize(dev_pairs, 'dev pair')}{rouge}; "
         f"the model with the {direction} {select.metric} is kept{first}"
     )
 
@@ -311,7 +311,7 @@ def advise_on_size(
 
 
 def _are(count: int, what: str, of: str = "") -> str:
-    return f"{counted(count, what)}{of} {'is' if count == 1 else 'are'}"
+    return f"{pluralize(count, what)}{of} {'is' if count == 1 else 'are'}"
 
 
 def advise_on_rate(plan: RunPlan, notify: Notify) -> None:

@@ -65,7 +65,7 @@ def tune(plan: TunePlan, run: RunPlan, request: PairRequest) -> Trained:
         )
     session = Session(request, pair_objective(run), exports=(ADAPTER_FOLDER, MODEL_FOLDER))
     pairs = request.read_pairs(seed=run.train.seed)
-    with session.held():
+    with session.lock_folder():
         with main_process_first(session.accelerator):
             trainable = load_trainable(base)
         base_model = find_base(trainable.model)

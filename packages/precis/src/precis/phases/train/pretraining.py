@@ -45,7 +45,7 @@ from precis.training.callbacks import Callback
 from precis.training.training_run import Validate
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 PRETRAINING_FOLDER = "pretraining"
 _VALIDATIONS = 10
@@ -98,7 +98,7 @@ def pretrain(
     opened = _open(corpora)
     weights = _weights(corpora, opened, mixture)
     tokenizer = load_tokenizer(opened[0].folder / "tokenizer")
-    with session.held():
+    with session.lock_folder():
         model, tokenizer = _model(run, tokenizer, start)
         if fusion is not None:
             model = fused(model, fusion, name=start)
@@ -265,7 +265,7 @@ def _weights(
 def _tell_corpora(corpora: Sequence[PackedText], weights: Sequence[float], notify: Notify) -> None:
     for corpus, weight in zip(corpora, weights, strict=True):
         share = f", {weight / sum(weights):.1%} of the blocks" if len(corpora) > 1 else ""
-        documents = counted(corpus.num_documents, "document")
+        documents = pluralize(corpus.num_documents, "document")
         notify(f"corpus: {corpus.folder}, {corpus.num_tokens:,} tokens of {documents}{share}")
 
 
@@ -274,11 +274,11 @@ def _tell_plan(
 ) -> None:
     size = sum(p.numel() for p in model.parameters())
     notify(f"model: {size / 1e6:.1f} M parameters, {f'from {start}' if start else f'new, recipe {run.name}'}")
-    steps = run.train.total_steps(batches.batches_per_epoch)
-    read = steps * run.batch_size * run.train.gradient_accumulation * run.block_length
-    passes = run.train.gradient_accumulation
+    passes, steps = run.train.gradient_accumulation, run.train.total_steps(batches.batches_per_epoch)
+    blocks = run.batch_size * passes
+    read = steps * blocks * run.block_length
     parts = f", {run.batch_size} at a time" if passes > 1 else ""
-    notify(f"{counted(steps, 'step')} of {counted(run.batch_size * passes, 'block')}{parts}: {read:,} tokens")
+    notify(f"{pluralize(steps, 'step')} of {pluralize(blocks, 'block')}{parts}: {read:,} tokens")
 
 
 def _export(

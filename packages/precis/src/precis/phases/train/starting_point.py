@@ -20,7 +20,7 @@ from precis.phases.data.run_pairs import PairSources
 from precis.phases.run_folder import recorded_recipe
 from precis.phases.use.language_check import are_english
 from precis.recipes.catalogue import FEW, FROM_DEFAULT, recipe_for_pairs
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 _LOOKED_AT = 100  # pairs that determine the language
 
@@ -94,7 +94,7 @@ def choose_beginning(
     count = len(first) + sum(1 for _ in read)
     pairs = count if examples is None else min(count, examples)
     if pairs < FEW and not asks_for_new and has_default_model() and are_english(first):
-        few = f"{counted(pairs, 'English pair')} {'is' if pairs == 1 else 'are'} few"
+        few = f"{pluralize(pairs, 'English pair')} {'is' if pairs == 1 else 'are'} few"
         why = (
             f"no --recipe and no --model: {few}, so training starts from the model that "
             f"comes with precis (--recipe {FROM_DEFAULT}, weights under CC BY-SA 4.0); from scratch: "

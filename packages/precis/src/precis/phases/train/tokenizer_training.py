@@ -32,7 +32,7 @@ from precis.phases.run_folder import save_tokenizer
 from precis.phases.train.trainable_model import texts_of
 from precis.storage.locks import locked_place
 from precis.storage.seal import refuse_foreign
-from precis_text.control_characters import unmarked
+from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
 
 _SAMPLE = 200  # pairs to measure the length of words on
@@ -63,7 +63,7 @@ def make_tokenizer(
     def read() -> dict[str, list[str]]:
         reader = PairReader(sources.train, skip_bad=sources.skip_bad)
         texts = list(texts_of(reader))
-        notify(f"training on {reader.told()}")
+        notify(f"training on {reader.describe_rows()}")
         return {str(sources.train): texts}
 
     return _make(out, read, vocab_size=vocab_size)
@@ -146,7 +146,7 @@ def _make(out: Path, read: Callable[[], dict[str, list[str]]], *, vocab_size: in
         save_tokenizer(tokenizer, out)
 
     def length_of_words(shown: list[str]) -> float:
-        plain = [unmarked(text) for text in shown[: 2 * _SAMPLE]]
+        plain = [remove_marks(text) for text in shown[: 2 * _SAMPLE]]
         tokens = sum(len(ids) for ids in tokenizer(plain, add_special_tokens=False)["input_ids"])
         return tokens / max(1, sum(len(text.split()) for text in plain))
 

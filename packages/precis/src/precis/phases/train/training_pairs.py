@@ -12,7 +12,7 @@ from precis.data.text.segments import UnitSegmenter
 from precis.messages import Notify
 from precis.phases.data.run_pairs import Leaks, PairReader, PairSources, hold_out, percent, sample
 from precis.recipes.run_plan import RunPlan
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 
 @dataclass
@@ -28,12 +28,12 @@ class TrainingPairs:
     def draw(self, examples: int, *, seed: int) -> None:
         """Keep `examples` of the training pairs, drawn at random; raise `UserError` if there are fewer."""
         self.train = sample(self.train, examples, seed=seed)
-        self.notes.append(f"few-shot: {counted(examples, 'training pair')} drawn at random (seed {seed})")
+        self.notes.append(f"few-shot: {pluralize(examples, 'training pair')} drawn at random (seed {seed})")
 
     def tell_about(self, notify: Notify) -> None:
         """Log what was read."""
         for role, reader in zip(("train", "dev"), self.readers, strict=False):
-            notify(f"{role}: {reader.told()}")
+            notify(f"{role}: {reader.describe_rows()}")
         for note in self.notes:
             notify(note)
 
@@ -49,7 +49,7 @@ def read_pairs_of(sources: PairSources, *, seed: int) -> TrainingPairs:
         other = PairReader(sources.dev, skip_bad=sources.skip_bad)
         return TrainingPairs(reader, list(other), [reader, other], [], sources.skip_bad)
     train, dev = hold_out(reader, seed=seed)
-    note = f"no dev set was given: {counted(len(dev), 'training pair')} held out for validation"
+    note = f"no dev set was given: {pluralize(len(dev), 'training pair')} held out for validation"
     return TrainingPairs(train, dev, [reader], [note], sources.skip_bad)
 
 

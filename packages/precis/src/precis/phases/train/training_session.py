@@ -32,7 +32,7 @@ from precis.training.state_tensors import not_finite
 from precis.training.training_loop import accelerator_for
 from precis.training.training_run import Validate
 from precis_text.errors import DivergedError, UserError
-from precis_text.row import counted
+from precis_text.row import pluralize
 
 MODEL_FOLDER = "model"
 _NO_SCORES = ("kind", "step", "seconds")
@@ -108,7 +108,7 @@ class Session:
         self.notify: Notify = request.notify if self.is_main else silent
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock_folder(self) -> Iterator[None]:
         """Lock the folder while the body runs; raise `UserError` if another process is training in it."""
         with writing_to(self.folder, doing="training in") if self.is_main else nullcontext():
             yield
@@ -236,7 +236,7 @@ def _figures(done: Trained) -> Iterator[tuple[str, str]]:
     """Yield time and best score, each with its name."""
     result = done.result
     early = f", stopped early of {result.total_steps:,}" if result.stopped_early else ""
-    yield "time", f"{_duration(result.seconds)} of training, {counted(result.step, 'step')}{early}"
+    yield "time", f"{_duration(result.seconds)} of training, {pluralize(result.step, 'step')}{early}"
     if result.best_step is None or result.best_metric is None:
         return
     other = done.kept == "last" and result.best_step != result.step

@@ -116,7 +116,7 @@ class Validation:
         self._objective = SequenceToSequence(label_smoothing=run.label_smoothing)
         references = (text for pair in shown for text in pair.all_references)
         language = task(task_name).language if task_name else None
-        self._rouge = Rouge.suited(references, language=language, types=SCORES)
+        self._rouge = Rouge.choose(references, language=language, types=SCORES)
         metrics = task(task_name).metrics if task_name else ()
         self._scorers = task_scorers(metrics) if label_measure(metrics) else {}
 

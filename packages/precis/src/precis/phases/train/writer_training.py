@@ -69,7 +69,7 @@ def train_writer(run: RunPlan, request: PairRequest, *, low_rank: LowRank | None
     objective = CausalSummary(label_smoothing=run.label_smoothing)
     session = Session(request, objective, exports=(MODEL_FOLDER if low_rank is None else ADAPTER_FOLDER,))
     pairs = request.read_pairs(seed=run.train.seed)
-    with session.held():
+    with session.lock_folder():
         with main_process_first(session.accelerator):
             trainable = load_causal(str(request.start))
         ready = replace(_prepared(run, trainable, pairs, request, session.notify), objective=objective)

@@ -61,7 +61,7 @@ class WriterValidation:
         self.samples: list[Sample] = []
         self._objective, self._dev, self._shown, self._pad = objective, dev, shown, pad_token_id
         self._writer, self._choose = writer, choose
-        self._rouge = Rouge.suited((text for pair in shown for text in pair.all_references), types=SCORES)
+        self._rouge = Rouge.choose((text for pair in shown for text in pair.all_references), types=SCORES)
 
     def __call__(self, model: nn.Module) -> Mapping[str, float]:
         """Measure; the model is in evaluation mode."""

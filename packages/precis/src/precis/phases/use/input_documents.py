@@ -13,12 +13,12 @@ from typing import Any
 from precis.data.pairs.pair import BadRowError, Columns, MissingColumnError, pair_of
 from precis.data.rows.row_files import known_endings, read_rows
 from precis.messages import Notify, silent
-from precis_text.bounded_io import ADDRESS, is_folder, meant, names_in, read_bounded, size, stat_or_none
+from precis_text.bounded_io import ADDRESS, is_folder, names_in, read_bounded, size, stat_or_none, suggest
 from precis_text.documents.file_kinds import ENDINGS, MANY
 from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.documents.reader import MOST_BYTES, read_contents
 from precis_text.errors import UserError
-from precis_text.row import Row, SkippedRows, counted, plain
+from precis_text.row import Row, SkippedRows, plain, pluralize
 from precis_text.text_files import document_files, unread_names
 from precis_text.words import length_in_words
 
@@ -103,7 +103,7 @@ def _missing(file: str) -> str:
     if ADDRESS.match(file):
         run = f"curl -sL {shlex.quote(file)} | precis summarize -"
         return f"is an address, and precis reads files only; download it first, or run: {run}"
-    return f"no such file{meant(file)}"
+    return f"no such file{suggest(file)}"
 
 
 def holds_many(file: str, how: Reading = Reading()) -> bool:
@@ -215,7 +215,7 @@ def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
     if is_empty:
         raise UserError(f"{path}: is empty, it contains no rows")
     if skipped.skipped_count:
-        notify(f"{path}: {counted(skipped.skipped_count, 'row')} skipped (first: {skipped.skipped[0]})")
+        notify(f"{path}: {pluralize(skipped.skipped_count, 'row')} skipped (first: {skipped.skipped[0]})")
 
 
 def _other_columns(row: Row, columns: Columns) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from precis.generation.model_metadata import load_use
 from precis.phases.run_folder import CARD_FILE
 from precis.storage.model_files import find_adapter
 from precis.storage.seal import SEAL, DamagedError, check_seal
-from precis_text.bounded_io import meant, read_json
+from precis_text.bounded_io import read_json, suggest
 from precis_text.errors import RunError, UserError, first_line
 
 _MODEL_FOLDER = "model"
@@ -124,7 +124,7 @@ def _checked_name(name: str) -> str:
 def _model_in(folder: Path) -> Path:
     """Return the folder of the model or the adapter that a run folder or the folder itself holds."""
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; name a run folder, or the model in it{meant(folder)}")
+        raise UserError(f"{folder}: no such folder; name a run folder, or the model in it{suggest(folder)}")
     for place in (folder, find_adapter(folder) or folder, folder / _MODEL_FOLDER):
         if (place / CARD_FILE).is_file() and (place / SEAL).is_file():
             return place

@@ -13,7 +13,7 @@ from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.summary import Long, Summary
 from precis.messages import OnPartial, OnProgress
 from precis.phases.use.input_documents import CONTINUE, Document
-from precis_text.control_characters import unmarked
+from precis_text.control_characters import remove_marks
 from precis_text.documents.passages import Passages
 from precis_text.errors import RunError, UserError
 from precis_text.forms.form import Form
@@ -213,7 +213,7 @@ def with_support(results: Iterable[Result]) -> Iterator[Result]:
         if result.summary is None or not result.summary.answered:
             yield result
             continue
-        document = unmarked(result.document.text)
+        document = remove_marks(result.document.text)
         if result.summary.places or result.summary.kept:
             yield replace(result, support=chosen_support(document, result.summary))
         else:

@@ -11,7 +11,7 @@ from typing import Any
 from precis.generation.summary import Summary
 from precis.phases.use.summarization import Result
 from precis_text.documents.passages import Place
-from precis_text.row import counted
+from precis_text.row import pluralize
 from precis_text.support.marks import HINT
 from precis_text.words import length_in_words
 
@@ -21,12 +21,12 @@ _BEGINNING = 72  # characters of a chosen sentence that are repeated
 Render = Callable[[Mapping[str, Any]], str]
 
 
-def told(result: Result, *, max_source: int | None) -> str:
+def describe_result(result: Result, *, max_source: int | None) -> str:
     """Return a line about how much of the document was read and the summary's length."""
     summary, name = result.summary, result.document.name
     if summary is None or result.problem:
         return f"{name}: no summary: {result.problem}"
-    total = counted(summary.document_tokens, "token")
+    total = pluralize(summary.document_tokens, "token")
     if summary.kept:
         notes = "".join(f"; {note}" for note in result.document.passages.notes)
         return f"{name}: returned unchanged: no longer than a summary would be ({total}){notes}"
@@ -43,10 +43,10 @@ def told(result: Result, *, max_source: int | None) -> str:
     chosen = ", chosen word for word" if summary.mode == "extract" and summary.answered else ""
     chosen += _origins(summary)
     passages = result.document.passages
-    places = passages.told(start for start, _ in summary.places)
+    places = passages.describe_places(start for start, _ in summary.places)
     notes = "".join(f"; {note}" for note in passages.notes)
     return (
-        f"{name}: {read}; {counted(words, 'word')}{chosen}{ending}{f' ({places})' if places else ''}{notes}"
+        f"{name}: {read}; {pluralize(words, 'word')}{chosen}{ending}{f' ({places})' if places else ''}{notes}"
     )
 
 

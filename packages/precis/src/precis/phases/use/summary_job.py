@@ -78,7 +78,7 @@ class SummaryJob:
         }
         return replace(self, model=absolute(self.model), adapter=adapter, writing=asked)
 
-    def located(self) -> LocatedJob:
+    def locate_model(self) -> LocatedJob:
         """Find the model on this machine, and choose the mode: the requested one, or the model's first.
 
         Raises:
