@@ -205,7 +205,7 @@ def test_a_run_folder_stands_for_its_model_in_names(tmp_path: Path, monkeypatch:
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
     assert names_apart([tmp_path / "run" / "model", "."]) == ["run", "other"]
-    with pytest.raises(UserError, match="--adapter .*run is given twice, also as .*model; name each once"):
+    with pytest.raises(UserError, match=r"--adapter .*run is given twice, also as .*model; name each once"):
         names_apart([tmp_path / "run" / "model", tmp_path / "run"], option="--adapter")
     (tmp_path / "run" / "config.json").touch()  # then it is a model itself, and no end of the paths differs
     both = [tmp_path / "run" / "model", tmp_path / "run"]

@@ -98,7 +98,7 @@ def test_an_adapter_needs_one_model_and_no_adapter_needs_none(adapter: str | Non
     if adapter is None or len(models) == 1:
         check_adapter(adapter, models)
     else:
-        with pytest.raises(UserError, match="^--adapter mine needs"):
+        with pytest.raises(UserError, match=r"^--adapter mine needs"):
             check_adapter(adapter, models)
 
 
@@ -124,5 +124,5 @@ def test_an_unknown_type_of_device_is_refused_unless_torch_or_an_extension_may_k
 @pytest.mark.parametrize("value", [4, 0, True, "x"])
 def test_options_of_writing_are_refused_where_nothing_is_written(value: Any) -> None:
     refuse_writing_options({"beams": None, "sample": False})
-    with pytest.raises(UserError, match="^--no-repeat-ngram does not apply to --mode extract"):
+    with pytest.raises(UserError, match=r"^--no-repeat-ngram does not apply to --mode extract"):
         refuse_writing_options({"beams": None, "no_repeat_ngram": value})
