@@ -152,6 +152,22 @@ def test_passages_are_read_in_the_order_of_the_document() -> None:
     assert len(set(read)) > 5
 
 
+def test_passages_are_chosen_for_the_words_that_there_is_room_for() -> None:
+    asked: list[int] = []
+
+    def choose(text: str, words: int) -> list[int]:
+        asked.append(words)
+        return [0]
+
+    made = writer(BOATS, choose=choose)
+    assert isinstance(made.chat, FakeChat)
+    made.chat.context = 400
+    one(made, LONG)
+    empty = made.prompt_for("").messages
+    room = 400 - made.chat.most[0] - made.chat.size(empty, "")
+    assert room - 5 <= asked[0] <= room  # a word is a token, and the number of words is rounded down
+
+
 def test_a_prompt_that_leaves_no_room_is_refused() -> None:
     made = writer(BOATS)
     made.chat.context = 200
