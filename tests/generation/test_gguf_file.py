@@ -272,3 +272,26 @@ def test_a_model_that_fits_into_memory_to_the_byte_is_read(
     monkeypatch.setattr(gguf_file, "free_bytes", lambda _: need - 1)
     with pytest.raises(UserError, match="weights need"):
         gguf_file._check_size(path, config, torch.float32)
+
+
+def test_a_byte_holds_8_weights_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1}
+    config = LlamaConfig(vocab_size=16, **shape)
+    weights = sum(each.numel() for each in AutoModelForCausalLM.from_config(config).parameters())
+    assert weights % 8 == 0
+    path = tmp_path / "m.gguf"
+    path.write_bytes(bytes(weights // 8))
+    gguf_file._check_size(path, config, torch.float32)
+    path.write_bytes(bytes(weights // 8 - 1))
+    with pytest.raises(UserError, match="which do not fit in its"):
+        gguf_file._check_size(path, config, torch.float32)
+
+
+@pytest.mark.parametrize(("turn", "ends"), [(2, [1, 2]), (1, 1), (None, 1), ("2", 1)])
+def test_a_turn_has_an_end_mark_of_its_own_if_the_header_names_another(
+    turn: object, ends: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_gguf(tmp_path / "m.gguf")
+    header = {**gguf_file.check_gguf(path), "tokenizer.ggml.eot_token_id": turn}
+    monkeypatch.setattr(gguf_file, "check_gguf", lambda _: header)
+    assert gguf_file.gguf_settings(path)["eos_token_id"] == ends

@@ -20,6 +20,12 @@ def test_scores_of_all_pairs_are_counted_where_a_model_holds_them() -> None:
     ours, _ = tiny("zcodepp")
     assert scores_bytes(t5, rows=2, length=1000) == 3 * 2 * t5.config.num_heads * 1000**2 * 4
     assert scores_bytes(ours, rows=2, length=1000) == 0
+    bart, _ = tiny("bart")
+    whole = scores_bytes(bart, rows=1, length=1000)
+    assert whole == 3 * bart.config.encoder_attention_heads * 1000**2 * 4
+    assert scores_bytes(bart.half(), rows=1, length=1000) == whole // 2
+    windows, _ = tiny("led")
+    assert scores_bytes(windows, rows=1, length=1000) == 0
 
 
 def test_this_machine_says_what_is_free() -> None:
@@ -56,6 +62,8 @@ def test_missing_memory_is_one_line(error: Exception, monkeypatch: pytest.Monkey
     monkeypatch.setattr(model.get_encoder(), "forward", fail)
     with pytest.raises(UserError, match=r"not enough memory for an input of \d+ tokens"):
         Summarizer(model, tokenizer, settings=SHORT).summarize(["Ann sings."])
+    with pytest.raises(UserError, match=r"not enough memory for a batch of 2 inputs of \d+ tokens"):
+        Summarizer(model, tokenizer, settings=SHORT).summarize(["Ann sings.", "Bob hums."])
 
 
 def test_other_errors_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +106,18 @@ def test_a_container_has_free_what_its_limit_leaves(
     assert free_bytes(torch.device("cpu")) == free * 2**20
     (tmp_path / "sys/fs/cgroup/memory.max").write_text("max\n")
     assert free_bytes(torch.device("cpu")) == 2**29
+
+
+def test_where_the_system_lists_no_free_memory_its_free_pages_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_check, "Path", lambda path: tmp_path / path.lstrip("/"))
+    monkeypatch.setattr(memory_check.os, "sysconf", {"SC_AVPHYS_PAGES": 7, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert free_bytes(torch.device("cpu")) == 7 * 4096
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemAvailable:\n")
+    assert free_bytes(torch.device("cpu")) == 7 * 4096
+    assert free_bytes(torch.device("meta")) is None
 
 
 def test_of_a_card_the_free_bytes_count_and_not_all_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

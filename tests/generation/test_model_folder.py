@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import GenerationConfig
 
-from precis.generation.model_folder import config_from
+from precis.generation.model_folder import ModelFolder, check_memory, config_from
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
+from precis.storage.model_files import TensorHeader
 from precis.storage.seal import SEAL, seal, write_folder
 from precis_text.errors import UserError
 from tests.tiny_models import save
@@ -192,3 +194,36 @@ def test_a_tokenizer_that_makes_texts_endless_is_refused(folder: Path) -> None:
 def test_a_configuration_without_its_kind_says_so(settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="does not say which kind of model this is"):
         config_from(settings)
+
+
+@pytest.mark.parametrize(
+    ("config", "built", "is_built", "is_read"),
+    [
+        ({"max_position_embeddings": 2**24 + 12, "hidden_size": 1}, 6, True, True),
+        ({"max_position_embeddings": 2**24 + 13, "hidden_size": 1}, 6, False, False),
+        ({}, 2**24 + 12, True, True),
+        ({}, 2**24 + 13, True, False),
+        ({"max_position_embeddings": [2**24 + 13], "hidden_size": 1}, 6, True, True),
+        ({"max_position_embeddings": 2**24 + 13, "hidden_size": None}, 6, True, True),
+    ],
+    ids=str,
+)
+def test_a_model_may_have_twice_the_numbers_of_its_weights_and_a_table_of_positions(
+    config: dict[str, Any], built: int, is_built: bool, is_read: bool
+) -> None:
+    found = ModelFolder(Path("m"), {}, {"a": TensorHeader("F32", (2, 3))})
+    asked: list[object] = []
+
+    def build(of: object) -> torch.nn.Module:
+        asked.append(of)
+        return torch.nn.Linear(built, 1, bias=False)
+
+    given: Any = SimpleNamespace(**config)
+    if is_read:
+        check_memory(found, SimpleNamespace(from_config=build), given)
+    else:
+        with pytest.raises(
+            UserError, match="describes a model of 16,777,229 parameters, but the weights have 6"
+        ):
+            check_memory(found, SimpleNamespace(from_config=build), given)
+    assert bool(asked) == is_built

@@ -115,3 +115,13 @@ def test_room_is_made_when_no_step_fits_and_not_before(beams: int) -> None:
         lazy.advance(beams, None)
         rooms.append(lazy.kept.shape[4] // beams)
     assert rooms == [64] * 64 + [128] * 64 + [150]
+
+
+def test_only_half_precision_beside_the_cpu_goes_to_the_fused_kernel() -> None:
+    for device, dtype, fuses in (
+        ("cpu", torch.float32, False),
+        ("cpu", torch.bfloat16, False),
+        ("meta", torch.float32, False),
+        ("meta", torch.bfloat16, True),
+    ):
+        assert fast_cache._fuses(torch.empty(1, dtype=dtype, device=device)) == fuses

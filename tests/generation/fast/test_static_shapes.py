@@ -2,6 +2,8 @@
 
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from precis.generation.fast import static_shapes as fast_static
 from precis.generation.fast.fast_decoder import FastDecoder
 from precis.generation.fast.packed_linear import AsGiven, BFloat16, Int8, has_int8
 from precis.generation.fast.packed_zcodepp import PackedZCodePP
-from precis.generation.fast.static_shapes import Capture, Shape, StaticBatch
+from precis.generation.fast.static_shapes import Capture, Shape, StaticBatch, StaticLoop
 from precis.generation.fast.token_rules import TokenRules
 from precis.models import ProphetNetForConditionalGeneration
 from tests.fast_cases import (
@@ -164,6 +166,42 @@ def test_shapes_are_large_enough_and_few() -> None:
         assert steps <= shape.steps < steps + 64
     assert len({shape.source for shape in shapes.values()}) == 10
     assert len({shape.documents for shape in shapes.values()}) == 6
+
+
+@pytest.mark.parametrize(
+    ("source", "room"),
+    [(1, 128), (128, 128), (129, 256), (1024, 1024), (1025, 1536), (1536, 1536), (1537, 2048)],
+)
+def test_long_sources_are_padded_to_larger_pieces(source: int, room: int) -> None:
+    assert Shape.around(documents=1, beams=1, source=source, steps=1).source == room
+
+
+def test_8_shapes_are_kept_and_4_gibibytes_together() -> None:
+    loop = StaticLoop(Called())
+    batch: Any = SimpleNamespace(search=lambda: None, device=torch.device("cpu"))
+
+    def use(key: int, size: int) -> list[Any]:
+        loop._of(key, size, lambda: batch)
+        return [*loop._kept]
+
+    for key in range(8):
+        kept = use(key, 1)
+    assert kept == [*range(8)]
+    assert use(0, 1) == [1, 2, 3, 4, 5, 6, 7, 0]
+    assert use(8, 1) == [2, 3, 4, 5, 6, 7, 0, 8]
+    loop.release()
+    assert [use(key, 2**31) for key in range(3)] == [[0], [0, 1], [1, 2]]
+    assert use(3, 2**31 + 1) == [3]
+
+
+@pytest.mark.parametrize(("size", "captured"), [(2**31, 1), (2**31 + 1, 0)])
+def test_a_batch_with_more_than_2_gibibytes_of_caches_is_not_captured(
+    size: int, captured: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Shape, "bytes", lambda *_: size)
+    counted = Counted()
+    FastDecoder(model(), AsGiven(), capture=counted)(batch(1), config(max_new_tokens=2))
+    assert counted.captured == captured
 
 
 def test_the_host_stops_soon_after_the_last_row_is_over() -> None:

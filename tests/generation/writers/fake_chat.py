@@ -7,7 +7,7 @@ from precis.generation.writers.chat import OnTokens, Reply
 
 
 class FakeChat:
-    """Answers with `say` of the user's message, and records the prompts. It never writes more than it may."""
+    """Answers with `say` of the user's message, with no more tokens than it may, and records both."""
 
     parts = tokenizer = None
     context_is_assumed = False
@@ -15,6 +15,7 @@ class FakeChat:
     def __init__(self, say: Callable[[str], str], *, context: int = 4096) -> None:
         self.say, self.context, self.control = say, context, ()
         self.prompts: list[str] = []
+        self.most: list[int] = []
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -27,6 +28,7 @@ class FakeChat:
     ) -> Reply:
         assert self.size(messages, answer) + most <= self.context, "the context is overrun"
         self.prompts.append(messages[-1].content)
+        self.most.append(most)
         words = self.say(messages[-1].content).split(" ")
         if on_tokens:
             on_tokens(len(words[:most]))

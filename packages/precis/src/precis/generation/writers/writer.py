@@ -176,8 +176,10 @@ class Writer:
         read = self._read(source, turn, asked.long)
         reply, written, ended = turn.reply(read.text)
         language = turn.prompt.language
-        sentences = self._checked(source, reply, ended=ended, language=language, length=length)
+        whole = trim(reply, _UNCUT, ended=ended)  # without a sentence that the model did not end
+        sentences = self._checked(source, whole.text, language=language, length=length)
         fitted, finished = _fitted(sentences, length, self.chat.count)
+        finished &= whole.finished or all(each.origin == "quoted" for each in fitted)
         separator = "\n" if turn.prompt.form == "key-points" else " "
         made = separator.join(each.text for each in fitted)
         if length.short == "keep" and length_in_words(made) > length_in_words(text):
@@ -254,15 +256,14 @@ class Writer:
             texts = shorter
 
     def _checked(
-        self, source: Readable, reply: str, *, ended: bool, language: str | None, length: Length
+        self, source: Readable, reply: str, *, language: str | None, length: Length
     ) -> list[SummarySentence]:
         """Return the sentences that stay and the quotations; only the chosen units if nothing written stays."""
         document = SourceText(source.text)
         if self.check == "free":
             return as_written(document, reply)
-        whole = trim(reply, _UNCUT, ended=ended).text  # without a sentence that the model did not end
         found = write_or_quote(
-            document, whole, language=language, closeness=self.closeness, readable=source.units
+            document, reply, language=language, closeness=self.closeness, readable=source.units
         )
         if not all(each.reason for each in found):
             return found

@@ -43,7 +43,7 @@ class Readable:
 
     def join(self, units: Sequence[TextUnit]) -> str:
         """Return units as one text."""
-        return join_units(self.text, units)
+        return join_units(self.text, units) if units else ""
 
     def at(self, starts: Sequence[int]) -> list[TextUnit]:
         """Return the units that start at these offsets."""
