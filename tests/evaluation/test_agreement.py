@@ -37,6 +37,7 @@ def test_systems_are_ranked_by_their_means() -> None:
     metric = np.array([1.0, 9.0, 2.0, 2.0, 7.0, 7.0, 8.0, 8.0])  # means 5, 2, 7, 8
     human = np.array([2.0, 2.0, 1.0, 1.0, 5.0, 5.0, 4.0, 4.0])  # 2, 1, 5, 4
     assert system_tau(metric, human, systems) == stats.kendalltau([5, 2, 7, 8], [2, 1, 5, 4]).statistic
+    assert system_tau(metric[:6], human[:6], systems[:6]) == stats.kendalltau([5, 2, 7], [2, 1, 5]).statistic
     assert np.isnan(system_tau(metric[:4], human[:4], systems[:4]))
 
 

@@ -90,6 +90,7 @@ def test_the_oracle_stops_when_nothing_helps_or_at_its_limit() -> None:
     assert oracle(_TEXT, ["medium size here, short one"], max_units=1) == "Medium size here."
     assert oracle(_TEXT, ["zebra"]) == ""
     assert oracle("", ["zebra"]) == ""
+    assert oracle("c b c\nc d c", ["c b c d"], rouge=_PLAIN) == "c b c"  # both lines score the same
 
 
 def test_the_oracle_does_not_count_a_repeated_word_twice() -> None:

@@ -77,3 +77,21 @@ def test_an_encoder_is_read_from_its_folder_and_a_wrong_layer_is_refused(tmp_pat
         load_bert_score(tmp_path / "tiny", layer=3)
     with pytest.raises(UserError, match="contains no model"):
         load_bert_score(tmp_path)
+
+
+def test_a_text_of_one_word_scores_by_the_formula() -> None:
+    assert scorer().score(["Ann"], [["Bob"]]) == pytest.approx([by_formula("Ann", "Bob", 2)], abs=1e-4)
+
+
+def test_a_batch_holds_pairs_of_similar_length_and_a_text_that_just_fits_is_not_cut() -> None:
+    long, short = REFERENCES[0], "Ann sings."
+    measure = scorer(batch_size=2, limit=len(bert_tokenizer()(long)["input_ids"]))
+    widths: list[int] = []
+    measure._model.register_forward_pre_hook(
+        lambda _, __, inputs: widths.append(inputs["input_ids"].shape[1]), with_kwargs=True
+    )
+    found = measure.score([long, short, long, short], [[long], [short], [long], [short]])
+    lengths = [len(bert_tokenizer()(text)["input_ids"]) for text in (short, long)]
+    assert widths == [lengths[0]] * 2 + [lengths[1]] * 2
+    assert found == pytest.approx([100] * 4, abs=1e-3)
+    assert measure.cut == 0

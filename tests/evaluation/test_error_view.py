@@ -71,6 +71,8 @@ def test_no_row_is_both_worst_and_best(tmp_path: Path) -> None:
     assert [row.row for row in view.worst(2)] == [3, 2]
     assert [row.row for row in view.best(2)] == [1]
     assert view.best(5) == ()
+    assert view.worst(1)[0].document == DOCUMENT
+    assert (view.worst(1)[0].name, view.worst(1)[0].references) == ("r3", (REFERENCE,))
 
 
 def test_another_system_and_measure_and_what_was_not_checked(tmp_path: Path) -> None:
@@ -78,11 +80,15 @@ def test_another_system_and_measure_and_what_was_not_checked(tmp_path: Path) -> 
     assert [row.row for row in view.rows] == [1, 2, 3, 4, 5]
     assert "unsupported" not in view.counts
     assert "not checked, score with precis evaluate --faithful" in counted_kinds(view)
+    with pytest.raises(UserError, match="unsupported parts were not marked"):
+        view.worst(1, kind="unsupported")
 
 
 def test_the_page_shows_texts_as_text_with_marks(tmp_path: Path) -> None:
     page = error_page(read_error_view(evaluation(tmp_path / "e")), count=2)
-    assert "in <mark>12 weeks</mark> &amp; more." in page
+    assert "<p>The council repairs the bridge in <mark>12 weeks</mark> &amp; more.</p>" in page
+    assert "<p><mark>Ann</mark> sings in the hall for a very long evening.</p>" in page
+    assert [line.count("<h2>Best</h2>") for line in page.split("<h2>Worst</h2>")] == [0, 1]
     assert page.count("Worst of:") == 4
     assert "<script" not in page
     assert REFERENCE in page
@@ -92,7 +98,7 @@ def test_the_page_shows_texts_as_text_with_marks(tmp_path: Path) -> None:
     ("asked", "message"),
     [
         ({"system": "frist"}, "lacks the system 'frist'.*did you mean 'first'"),
-        ({"measure": "bleu"}, "lacks the measure 'bleu'"),
+        ({"measure": "bleu"}, "lacks the measure 'bleu'; known: rouge1, rougeL"),
     ],
 )
 def test_an_unknown_name_is_refused(asked: dict[str, str], message: str, tmp_path: Path) -> None:
@@ -113,3 +119,52 @@ def test_the_page_holds_the_whole_document_folded(tmp_path: Path) -> None:
     page = error_page(read_error_view(evaluation(tmp_path / "e")), count=1)
     assert "<details><summary>Document</summary>" in page
     assert "It ends &lt;here&gt;." in page
+
+
+def written(folder: Path, text: str, references: list[str], **scores: float) -> Path:
+    """An evaluation of one row."""
+    row = {"row": 1, "references": references, "systems": {"mine": {"prediction": text, **scores}}}
+    (folder / "examples.jsonl").write_text(json.dumps(row) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "references", "kinds"),
+    [
+        ("the old bridge", ["the old bridge is mended now"], ()),  # half of the words, half of them missing
+        ("the old", ["the old bridge is mended now"], ("too short", "missing")),
+        ("a new one", ["the old bridge is mended now", "a new one"], ()),
+        ("a new", ["the old bridge is mended now", "a new one"], ()),
+        ("a ferry", ["the old bridge is mended now", "a new one is built"], ("too short", "missing")),
+        ("a new ferry", ["the old bridge is mended now today", "a new one"], ()),
+        ("a river", ["!", "?"], ()),
+    ],
+)
+def test_a_summary_is_too_short_or_misses_words_by_its_nearest_reference(
+    text: str, references: list[str], kinds: tuple[str, ...], tmp_path: Path
+) -> None:
+    (row,) = read_error_view(written(tmp_path, text, references, rougeL=1.0)).rows
+    assert row.kinds == kinds
+    assert (row.name, row.document) == ("", "")
+
+
+def test_without_rouge_l_the_first_measure_ranks_and_without_a_measure_nothing_does(tmp_path: Path) -> None:
+    assert read_error_view(written(tmp_path, "a", ["a"], f1=1.0, rouge1=2.0)).measure == "f1"
+    with pytest.raises(UserError, match="lacks a measure; score again"):
+        read_error_view(written(tmp_path, "a", ["a"]))
+    (tmp_path / "examples.jsonl").write_text("")
+    with pytest.raises(UserError, match="is empty"):
+        read_error_view(tmp_path)
+
+
+def test_marks_are_found_one_after_the_other_and_what_is_not_there_is_not_marked(tmp_path: Path) -> None:
+    text = "Ann met Ann. Bob left."
+    marks = {"marks": [{"text": mark} for mark in ("Ann", "Ann", "", "Carl", "Bob", "met")]}
+    row = {
+        "row": 1,
+        "references": ["Ann."],
+        "systems": {"a": {"prediction": text, "f1": 0, "support": marks}},
+    }
+    (tmp_path / "examples.jsonl").write_text(json.dumps(row) + "\n")
+    page = error_page(read_error_view(tmp_path), count=1)
+    assert "<p><mark>Ann</mark> met <mark>Ann</mark>. <mark>Bob</mark> left.</p>" in page

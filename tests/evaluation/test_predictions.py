@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from precis.data.pairs.pair import Pair
-from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions
+from precis.evaluation.predictions import Prediction, PredictionWriter, read_predictions, read_texts
 from precis.storage.journal import _digest
 from precis_text.control_characters import UNIT_MARK
 from precis_text.errors import RunError, UserError
@@ -261,3 +261,60 @@ def test_two_writers_at_once_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="another process is writing"):
             PredictionWriter(tmp_path / "p.jsonl", [])
         holder.kill()
+
+
+def test_summaries_of_another_program_are_matched_by_ids(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.jsonl"
+    file.write_text('{"id": "b", "summary": "of b"}\n{"id": 7, "prediction": "of 7"}\n')
+    pairs = [Pair(document="Seven.", summary="s", id="7"), Pair(document="B.", summary="s", id="b")]
+    assert read_texts(file, pairs) == ["of 7", "of b"]
+    file.write_text('{"id": "row-2", "summary": "second"}\n{"id": "row-1", "summary": "first"}\n')
+    assert read_texts(file, [replace(pair, id="") for pair in pairs]) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ids", "says"),
+    [
+        (['{"id": "a", "summary": "x"}'] * 2, "a", "line 2: 'a' appears a second time"),
+        (['{"summary": "x"}'], "a", "line 1: 'id' must be a name or a number"),
+        (['{"id": true, "summary": "x"}'], "a", "line 1: 'id' must be a name or a number"),
+        (['{"id": "", "summary": "x"}'], "a", "line 1: 'id' must be a name or a number"),
+        (['{"id": 1.5, "summary": "x"}'], "a", "line 1: 'id' must be a name or a number"),
+        (["no json"], "a", "line 1: "),
+        ([], "a", "is empty; name a file with rows"),
+        (['{"id": "a", "summary": "x"}'], "aa", "two pairs have the id 'a'"),
+        (['{"id": "a", "summary": "x"}'], "abc", "lacks the summaries of 2 documents, the first is 'b'"),
+        (['{"id": "a", "summary": "x"}', '{"id": "b"}'], "a", "has 1 row without a pair .* the first is 'b'"),
+        (['{"id": "a"}'], "a", "line 1: needs one text in 'summary' or 'prediction'$"),
+        (['{"id": "a", "summary": "x", "prediction": "y"}'], "a", "but has both; remove one"),
+        (['{"id": "a", "summary": 5}'], "a", "line 1: needs a text in 'summary', not a number"),
+        (['{"id": "a", "summary": "\\ud800"}'], "a", "line 1: 'summary': invalid Unicode"),
+    ],
+)
+def test_rows_of_another_program_that_do_not_match_are_named(
+    lines: list[str], ids: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "theirs.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    with pytest.raises(UserError, match=says):
+        read_texts(tmp_path / "theirs.jsonl", [Pair(document=name, summary="s", id=name) for name in ids])
+
+
+def test_predictions_for_other_pairs_are_not_read(tmp_path: Path) -> None:
+    _write(tmp_path / "p.jsonl", 4)
+    with pytest.raises(UserError, match="has 4 predictions for 3 examples"):
+        read_predictions(tmp_path / "p.jsonl", _PAIRS[:3])
+    with pytest.raises(UserError, match="line 2: made for example 'doc-0', not for 'doc-3'"):
+        read_predictions(tmp_path / "p.jsonl", _PAIRS[::-1])
+
+
+def test_a_file_of_an_earlier_version_is_continued(tmp_path: Path) -> None:
+    lines = [_HEADER, *(_line_of_version_1(number) for number in range(2))]
+    (tmp_path / "p.jsonl").write_text(sealed(*lines))
+    with PredictionWriter(tmp_path / "p.jsonl", _PAIRS) as writer:
+        assert writer.done == 2
+
+
+def _line_of_version_1(number: int) -> bytes:
+    digest = ("71babed595d171c7", "bd0e27d6daf47e88")[number]
+    counts = '"document_tokens": 1, "tokens_read": 1'
+    return f'{{"id": "doc-{number}", "prediction": "p", {counts}, "document": "{digest}"}}'.encode()

@@ -79,6 +79,10 @@ def test_without_a_prefix_its_share_is_zero() -> None:
 def test_more_tokens_than_the_matrix_has_are_refused() -> None:
     with pytest.raises(ValueError, match="queries"):
         MeanAttention(PREFIX).add(attention(), queries=torch.tensor([4, 7]), keys=KEYS)
+    with pytest.raises(ValueError, match="columns"):
+        MeanAttention(PREFIX).add(attention(), queries=QUERIES, keys=torch.tensor([6, 2]))
+    with pytest.raises(ValueError, match="queries"):
+        MeanAttention(PREFIX).add(attention(), queries=QUERIES[:1], keys=KEYS)
     with pytest.raises(ValueError, match="queries"):
         MeanSpectrum(PREFIX).add(attention(), queries=torch.tensor([4, 7]))
 
@@ -153,6 +157,14 @@ def test_pooled_layers_weigh_by_their_matrices() -> None:
     np.testing.assert_allclose(found.values, [1.75, 0.25])
     np.testing.assert_allclose(found.cumulative, [0.875, 1.0])
     assert found.matrices == 4
+
+
+def test_a_single_matrix_is_its_own_mean() -> None:
+    mean = MeanSpectrum(PREFIX)
+    mean.add(attention()[:1, :1], queries=QUERIES[:1])
+    expected = np.linalg.svd(attention()[0, 0, :4, :PREFIX].double().numpy(), compute_uv=False)
+    np.testing.assert_allclose(mean.result().values, expected, atol=1e-10)
+    np.testing.assert_allclose(pooled([mean.result()]).values, expected, atol=1e-10)
 
 
 def test_the_rank_counts_components_up_to_nine_tenths() -> None:

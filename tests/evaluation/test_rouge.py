@@ -74,6 +74,10 @@ def test_lsum_is_rouge_score_on_split_sentences_and_the_rest_sees_no_difference(
         assert ours[name][0] == 100 * raw[name].fmeasure
 
 
+def test_words_of_up_to_three_letters_and_those_of_other_scripts_keep_their_endings() -> None:
+    assert Rouge(tokenizer="unicode").tokenize("ads boats größes") == ["ads", "boat", "größes"]
+
+
 def test_lsum_without_line_splitting_falls_to_rouge_l() -> None:
     prediction, target = "The mill burned. Nobody was hurt.", "Nobody was hurt. The mill burned."
     split = Rouge().score([prediction], [[target]])

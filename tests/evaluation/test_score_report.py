@@ -11,10 +11,11 @@ import pytest
 from rich.console import Console
 
 from precis.data.pairs.pair import Pair
+from precis.evaluation.answer_metrics import MeanScore
 from precis.evaluation.baselines import Lead
 from precis.evaluation.rouge import Rouge
 from precis.evaluation.sacrebleu_scores import bleu
-from precis.evaluation.score_report import Report
+from precis.evaluation.score_report import REFERENCES, Report
 from precis.evaluation.scoring import score
 from precis.evaluation.significance import Bootstrap
 from precis.table import Table
@@ -258,3 +259,148 @@ def test_a_figure_that_a_judge_cannot_give_is_written_as_null_and_the_others_as_
     score({"poor": _POOR}, _PAIRS, faithful=[judge], baselines=(), intervals=_QUICK).write(tmp_path)
     rows = [json.loads(line) for line in (tmp_path / "examples.jsonl").read_text().splitlines()]
     assert [row["systems"]["poor"]["shared"] for row in rows] == [None, *[12.5] * 5]
+
+
+_HALF = [f"The mill in {town} stood." for town in _TOWNS]
+_SEEDS = {"a 1": _GOOD, "a 2": _POOR, "a 3": _HALF, "b 1": _HALF, "b 2": _GOOD, "b 3": _POOR, "c": _HALF}
+_POOLS = {"a": ["a 1", "a 2", "a 3"], "b": ["b 1", "b 2", "b 3"]}
+
+
+@pytest.fixture(scope="module")
+def seeds() -> Report:
+    """Two models with three seeds each, and one without."""
+    return score(_SEEDS, _PAIRS, with_bleu=True, baselines=(), intervals=_QUICK, pools=_POOLS)
+
+
+@pytest.fixture(scope="module")
+def alone() -> Report:
+    """The same runs, each with a row of its own."""
+    return score(_SEEDS, _PAIRS, with_bleu=True, baselines=(), intervals=_QUICK)
+
+
+def test_a_row_of_several_seeds_has_the_mean_of_its_runs_and_lists_each(
+    seeds: Report, alone: Report, tmp_path: Path
+) -> None:
+    runs = [alone.system(name) for name in _POOLS["a"]]
+    row = seeds.system("a")
+    assert [system.name for system in seeds.systems] == ["a", "b", "c"]
+    for measure in ("rouge1", "bleu"):
+        assert row.metrics[measure].mean == pytest.approx(
+            np.mean([run.metrics[measure].mean for run in runs])
+        )
+    assert row.statistics["length"] == pytest.approx(np.mean([run.statistics["length"] for run in runs]))
+    assert (row.kind, row.empty) == ("model", 1)
+    assert [len(system.runs) for system in seeds.systems] == [3, 3, 0]
+    assert [cells[0] for cells in seeds.table().rows] == ["a\n3 seeds", "b\n3 seeds", "c\nmodel"]
+    written = seeds.to_dict()["systems"]
+    assert written["a"]["runs"]["a 2"] == {n: round(i.mean, 4) for n, i in runs[1].metrics.items()}
+    assert "runs" not in written["c"]
+    seeds.write(tmp_path)
+    first = json.loads((tmp_path / "examples.jsonl").read_text().splitlines()[0])
+    assert {name: found["prediction"] for name, found in first["systems"].items()} == {
+        name: texts[0] for name, texts in _SEEDS.items()
+    }
+
+
+def test_several_seeds_are_compared_in_pairs_and_a_single_run_with_each(seeds: Report, alone: Report) -> None:
+    means = {name: {m: i.mean for m, i in alone.system(name).metrics.items()} for name in _SEEDS}
+    for measure in ("rouge1", "bleu"):
+        a, b = ([means[run][measure] for run in _POOLS[name]] for name in "ab")
+        both = seeds.compare("a", "b")[measure]
+        assert both.difference.mean == pytest.approx(np.mean(a) - np.mean(b))
+        assert both.p_value > 0.3  # the runs disagree
+        single = seeds.compare("a", "c")[measure].difference
+        assert single.mean == pytest.approx(np.mean(a) - means["c"][measure])
+        assert seeds.compare("c", "a")[measure].difference.mean == pytest.approx(-single.mean)
+    samples = {name: test.difference.samples for name, test in seeds.compare("a", "b").items()}
+    assert samples == {"rouge1": 10_000, "rouge2": 10_000, "rougeL": 10_000, "rougeLsum": 10_000, "bleu": 500}
+    assert seeds.system("a").metrics["rouge1"].samples == 10_000
+
+
+def test_the_notes_say_what_an_interval_of_several_seeds_covers() -> None:
+    two = score(_SEEDS, _PAIRS, baselines=(), intervals=_QUICK, pools={"a": ["a 1", "a 3"], "b": _POOLS["b"]})
+    a, b = (note for note in two.notes if "runs" in note)
+    figures = ", ".join(f"{run.metrics['rougeL'].mean:.1f}" for run in two.system("a").runs)
+    assert a.startswith("a: 2 runs give their range")
+    assert a.endswith(f"ROUGE-L of each run: {figures}.")
+    assert b.startswith("b: 3 runs; intervals cover examples and seeds (Student's t over seeds)")
+
+
+def test_the_terminal_table_has_each_score_over_its_interval_and_a_line_above_the_baselines(
+    report: Report,
+) -> None:
+    table = report.table()
+    poor = report.system("poor|er")
+    bleu_, words = poor.metrics["bleu"], poor.statistics["length"]
+    assert table.rows[1][0] == "poor|er\nmodel"
+    assert table.rows[1][-2:] == [f"{bleu_.mean:.1f}\n{bleu_.low:.1f}-{bleu_.high:.1f}", f"{words:.1f}"]
+    assert [*table.lines_above] == [2]
+    assert table.styles == ["bold", "bold", "", "", "", "", "dim"]
+    assert {*table.unbroken} == {"ROUGE-1", "ROUGE-2", "ROUGE-L", "ROUGE-Lsum", "BLEU"}
+
+
+def test_an_interval_below_zero_is_told_in_words() -> None:
+    def loss(predictions: Sequence[str], _: Any) -> MeanScore:
+        return MeanScore(signature="loss", examples=np.array([-float(len(text)) for text in predictions]))
+
+    report = score(
+        {"a": _GOOD}, _PAIRS, with_rouge=False, baselines=(), scorers={"loss": loss}, intervals=_QUICK
+    )
+    found = report.systems[0].metrics["loss"]
+    assert report.table().rows[0][1] == f"{found.mean:.1f}\n{found.low:.1f} to {found.high:.1f}"
+    assert report.table().unbroken == []
+
+
+def test_p_and_the_interval_stand_beside_each_difference(report: Report) -> None:
+    test = report.differences["poor|er"]["rouge2"]
+    row = report.differences_table().rows[1]
+    assert row[2] == f"{test.difference.mean:+.2f} [{test.difference.low:+.2f}, {test.difference.high:+.2f}]"
+    assert row[3] == f"{test.p_value:.3f}"
+    one = score({"good": _GOOD[:1], "poor": _POOR[:1]}, _PAIRS[:1], intervals=_QUICK)
+    assert one.differences_table().rows[0][2:] == ("-100.00", "-")
+
+
+def test_figures_of_marks_and_judges_have_intervals_over_the_examples_that_have_one(tmp_path: Path) -> None:
+    values = np.array([np.nan, 1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def judge(documents: Any, summaries: Sequence[str], references: Any) -> dict[str, Any]:
+        known = "" not in summaries and summaries[0] != _PAIRS[0].summary
+        return {"shared": values if known else np.full(6, np.nan)}
+
+    texts = {"half": [f"Ann said {text}" for text in _HALF], "good": _GOOD}
+    report = score(texts, _PAIRS, faithful=[judge], baselines=(), intervals=_QUICK)
+    found = report.faithful_intervals
+    assert found["half"]["shared"] == _QUICK.interval(values[1:])
+    assert "shared" not in found["good"]
+    interval = found["half"]["shared"]
+    table = report.faithful_table()
+    cells = {row[0]: dict(zip(table.header, row, strict=True)) for row in table.rows}
+    assert [*cells] == ["half", "good", REFERENCES]
+    assert cells["half"]["shared"] == f"3.00\n{interval.low:.2f}..{interval.high:.2f}"
+    assert cells["good"]["shared"] == "-"
+    marked = found["half"]["marked"]
+    assert f"{marked.mean:.2f} [{marked.low:.2f}, {marked.high:.2f}]" in report.markdown()
+    assert report.to_dict()["faithful"]["half"]["shared"]["mean"] == 3.0
+    one = score({"a": _HALF[:1]}, _PAIRS[:1], faithful=(), baselines=(), intervals=_QUICK)
+    assert not [cell for row in one.faithful_table().rows for cell in row if "\n" in cell]
+    report.write(tmp_path)
+    written = json.loads((tmp_path / "examples.jsonl").read_text().splitlines()[1])["systems"]
+    assert written["half"]["shared"] == 1.0
+    assert "marked" not in written["half"]
+    told = report.faithful["half"].supports[1].to_dict()
+    assert written["half"]["support"] == json.loads(json.dumps(told))
+    assert report.notes[-1].startswith("Names, numbers, negations: marks per summary.")
+    plain = score({"a": _GOOD}, _PAIRS, baselines=(), intervals=_QUICK)
+    assert (plain.faithful, "faithful" in plain.to_dict()) == ({}, False)
+    assert not any("marks" in note for note in plain.notes)
+
+
+def test_the_shape_of_the_summaries_is_a_table_with_the_references_last(report: Report) -> None:
+    lines = report.markdown().splitlines()
+    header = next(place for place, line in enumerate(lines) if "new 1-grams %" in line)
+    rows = [[cell.strip() for cell in line.split(" | ")] for line in lines[header + 2 : header + 10]]
+    assert (rows[0][0], rows[-1][0]) == ("| **good**", "| references")
+    good, references = report.system("good").statistics, report.reference_statistics
+    assert rows[0][1:] == rows[-1][1:]  # the good summaries are the first references
+    assert (rows[0][1], rows[0][6]) == (f"{good['length']:.1f}", f"{good['coverage']:.2f}")
+    assert references["length"] == good["length"] == 9.0

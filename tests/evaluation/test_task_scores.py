@@ -31,7 +31,7 @@ from precis.evaluation.meteor import Meteor
 from precis.evaluation.sacrebleu_scores import bleu, chrf, ter
 from precis.evaluation.scoring import Scorer, score
 from precis.evaluation.significance import Bootstrap
-from precis.evaluation.task_scores import Majority, has_labels, label_measure, rouge_types
+from precis.evaluation.task_scores import Majority, has_labels, label_measure, rouge_types, task_scorers
 from precis_text.errors import UserError
 
 WORDS = (
@@ -227,8 +227,21 @@ def test_metrics_of_a_task_say_which_rouge_it_has_and_whether_its_answers_are_la
     assert has_labels(names) == labels
 
 
+def test_metrics_of_a_task_have_their_scorers_and_questions_have_no_case() -> None:
+    found = task_scorers(["rougeL", "f1:yes", "question_bleu", "ter"])
+    assert list(found) == ["f1", "bleu", "ter"]
+    assert found["f1"](["yes", "no"], [["yes"], ["no"]]).signature.startswith("f1|of:yes|")
+    assert found["bleu"](["WHO SINGS HERE TODAY"], [["who sings here today"]]).score == pytest.approx(100)
+    assert task_scorers(["bleu"])["bleu"](["WHO SINGS HERE TODAY"], [["who sings here today"]]).score < 1
+    with pytest.raises(UserError, match=r"unknown metric 'bluu'; did you mean 'bleu'"):
+        task_scorers(["bluu"])
+
+
 def test_the_most_frequent_label_is_a_baseline_and_no_bound() -> None:
     pairs = [Pair(document=f"Text {place}.", summary=label) for place, label in enumerate("bab")]
     report = score({}, pairs, baselines=[Majority.of(pairs)], intervals=Bootstrap(samples=20))
     (row,) = report.systems
     assert (row.name, row.kind, row.predictions) == ("MAJORITY", "baseline", ["b"] * 3)
+    assert Majority.of(pairs[:2]).label == "a"  # as often as "b", and first in the alphabet
+    with pytest.raises(UserError, match="zero pairs"):
+        Majority.of([])

@@ -95,3 +95,7 @@ def test_several_systems_get_the_figures_of_each_alone() -> None:
 def test_unequal_lengths_are_refused() -> None:
     with pytest.raises(UserError, match="1 predictions for 2 documents"):
         shape_statistics({"": ["a"]}, ["a", "b"])
+
+
+def test_compression_is_words_of_the_document_for_each_of_the_summary() -> None:
+    assert _one("The mill burned, nobody was hurt.")["compression"] == pytest.approx(14 / 6)

@@ -154,7 +154,7 @@ def _count(units: Sequence[Counter[Any]], reference: Counter[Any]) -> _GramCount
     entries = [
         (u, ids[gram], count) for u, unit in enumerate(units) for gram, count in unit.items() if gram in ids
     ]
-    flat = np.array(entries, dtype=np.int64).reshape(-1, 3)
+    flat = np.array(entries, dtype=np.int64).reshape(len(entries), 3)
     return _GramCounts(
         unit=flat[:, 0],
         gram=flat[:, 1],

@@ -308,7 +308,7 @@ def _score(counts: NDArray[np.float64]) -> float:
     """
     words, functions = counts[0:2], counts[2:4]  # (prediction, reference)
     matches = counts[4:20].reshape(4, 2, 2)  # matcher, content or function, prediction or reference
-    chunks, matched = counts[20], counts[21:23].mean()
+    chunks, matched = counts[20], counts[21:].mean()
     weighted = _WEIGHTS @ (_DELTA * matches[:, 0] + (1 - _DELTA) * matches[:, 1])
     if not weighted.all():
         return 0.0
