@@ -7,6 +7,7 @@ import torch
 
 from precis.nn import attention
 from precis.nn.attention import DisentangledSelfAttention, attend, scaled_attention
+from precis.nn.disentangled import flash
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.layer_plan import Global
 from precis.nn.normalizers import Gumbel, TopP
@@ -171,3 +172,28 @@ def test_long_inputs_give_the_same_where_weights_depend_on_all_queries_and_where
     found = attend(q, k, v, normalize=normalize)
     monkeypatch.setattr(attention, "_BLOCK_FROM", 2000)
     torch.testing.assert_close(found, attend(q, k, v, normalize=normalize))
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_row_of_documents_is_attended_to_at_once_where_a_kernel_takes_it(
+    monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    fused = DisentangledBias.fused
+
+    def noted(bias: Any, *states: torch.Tensor, documents: Any = None, **options: Any) -> Any:
+        if documents is None:
+            return fused(bias, *states, **options)
+        return states[2] if is_taken else None
+
+    monkeypatch.setattr(DisentangledBias, "fused", noted)
+    monkeypatch.setattr(flash, "serves", lambda device: True)
+    valid = torch.arange(9)[None] < torch.tensor([[9], [4]])
+    packing = Packing.of(valid, Global(), seen=valid.numpy())
+    assert packing is not None
+    assert packing.documents is not None
+    layer = DisentangledSelfAttention(8, heads=2).double()
+    states = torch.randn(2, 9, 8, dtype=torch.float64)
+    table = PositionTable(torch.randn(32, 8, dtype=torch.float64), OffsetRows(LogBuckets(16, 32)))
+    found = packing.join(layer(packing.split(states), positions=table, mask=None, packing=packing))
+    whole = layer(states, positions=table, mask=valid[:, None, None])
+    torch.testing.assert_close(found[valid], (layer.value(states) if is_taken else whole)[valid])
