@@ -28,11 +28,13 @@ from precis_text.inline_items import item_starts
         ("1. the quay. 2. the wall.", []),
         ("Section 1. The quay. Section 2. The wall.", []),
         ("1. The quay. Section 2. The wall.", []),
+        ("No. 1. The quay. 2. The wall.", []),
+        (": 1. The quay 2. The wall", ["1. The quay ", "2. The wall"]),
         ("• quay • wall", ["• quay ", "• wall"]),
         ("• quay", []),
         ("quay • wall • mill", []),
     ],
 )  # fmt: skip
 def test_items_are_cut_where_their_markers_count_up(text: str, items: list[str]) -> None:
-    starts = [*item_starts(text, counted=frozenset(["section"]))]
+    starts = [*item_starts(text, counted=frozenset(["section", "no."]))]
     assert [text[start:end] for start, end in pairwise([*starts, len(text)])] == items

@@ -278,6 +278,8 @@ def test_a_rank_is_the_share_of_units_that_are_more_central(name: str) -> None:
     [
         ("In 1931 it fell", "digits", 4 / 15),
         ("In May it fell", "capitals", 2 / 14),
+        ("5", "digits", 1),
+        ("A", "capitals", 1),
         ("It fell. ", "stop", 1),
         ("It fell:", "stop", 0),
         (" - it fell", "mark", 1),
@@ -304,6 +306,17 @@ def test_units_above_the_first_heading_are_counted_from_the_beginning() -> None:
     assert found[:, column("log_since_heading")].tolist() == pytest.approx([0, _2, _3])
     assert found[:, column("heading_place")].tolist() == [0, 0, 0]
     assert found[:, column("in_title")].tolist() == [0, 0, 0]
+
+
+def test_one_word_one_heading_and_one_statement_count_as_one() -> None:
+    two = [TextUnit("Ferry", 0, 0, heading=True), TextUnit("Ferry!", 0, 0, speaker="Ann")]
+    found = ranking_features([*two, *two])
+    for name in ("in_title", "in_heading"):
+        assert found[:, column(name)].tolist() == [name == "in_title", 1, name == "in_title", 1]
+    found = ranking_features(two[::-1])
+    assert found[:, column("told_place")].tolist() == found[:, column("heading_place")].tolist() == [0, 1]
+    assert found[:, column("centroid_rank")].tolist() == [0, 1]
+    assert ranking_features(two[1:])[0, column("speaker_share")] == 1
 
 
 @pytest.mark.parametrize(
