@@ -135,6 +135,12 @@ def test_all_units_of_a_document_are_the_document_unless_a_summary_is_asked_for(
     assert same.text == written.text == FOUR
 
 
+def test_a_form_stays_within_a_cap_of_tokens(extractor: Extractor) -> None:
+    for most in (20, 60):
+        (made,) = extractor.summarize([DOCUMENT * 2], type="key-points", tokens=most)
+        assert 0 < made.summary_tokens <= most
+
+
 def test_a_document_within_the_cap_is_given_back(extractor: Extractor) -> None:
     (summary,) = extractor.summarize(["Ann sings. It rains."], words=10)
     assert summary.kept

@@ -10,6 +10,7 @@ from torch import nn
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
 from precis.nn import packing
 from precis.nn.attention_weights import AttentionWeights
+from precis.nn.disentangled import flash
 from precis.nn.layer_plan import Global, Local
 from precis.nn.packing import Packing
 from precis.nn.prefix_columns import StackPrefix
@@ -182,7 +183,7 @@ def test_documents_that_are_an_eighth_or_16_tokens_shorter_share_a_group(
 def test_a_kernel_for_documents_of_any_lengths_packs_every_padded_batch_without_gaps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(packing.flash, "serves", lambda device: True)
+    monkeypatch.setattr(flash, "serves", lambda device: True)
     found = packing_of(make_valid((70, 69, 68), 70), Global())
     assert found is not None
     assert found.documents is not None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from precis.nn.disentangled import flash
+from precis.nn.disentangled import flash, flex
 from precis.nn.disentangled.inputs import Operands
 from precis.nn.padding import Documents
 from tests.nn.disentangled.inputs import BUCKETS, SCALE, operands, random_inputs
@@ -216,6 +216,9 @@ def test_the_library_serves_new_enough_devices_where_it_is_there(
     monkeypatch.setattr(flash, "_is_new_enough", lambda index: is_new)
     assert flash.serves(torch.device("cuda:0")) == (is_there and is_new)
     assert not flash.serves(torch.device("cpu"))
+    monkeypatch.setattr(flex, "is_available", lambda: is_there)
+    assert flex.serves(torch.device("cuda:0")) == is_there
+    assert not flex.serves(torch.device("cpu"))
 
 
 def test_the_padded_form_gets_the_mask_and_gives_heads_back(library: Library) -> None:
