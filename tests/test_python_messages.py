@@ -33,7 +33,7 @@ def test_reading_pairs_names_the_columns_as_arguments(tmp_path: Path) -> None:
     assert "--" not in str(refused.value)
 
 
-@pytest.mark.parametrize("name", sorted(precis._LIKE_COMMANDS))
+@pytest.mark.parametrize("name", sorted(vars(precis)["_LIKE_COMMANDS"]))
 def test_a_function_keeps_its_name_documentation_and_signature(name: str) -> None:
     function = getattr(precis, name)
     assert function is getattr(precis, name)

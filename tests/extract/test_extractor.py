@@ -1,6 +1,6 @@
 """Summaries of chosen units: word for word, in order, within their cap, and the same whatever stands beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from precis.extract.encoder_extractor import EncoderExtractor
-from precis.extract.extractor import AHEAD, Extractor
+from precis.extract.extractor import AHEAD, Extractor, UnitScores
 from precis.extract.extractor_opening import open_extractor
 from precis.extract.unit_encoder import EncodedUnits, UnitReader
 from precis.extract.unit_tokens import ReadUnits
@@ -18,7 +18,7 @@ from precis.models.unit_scorer import WEIGHTS_FILE, UnitScorer, UnitScorerShape,
 from precis_text.central_choice import central_scores, scores_in_language
 from precis_text.errors import UserError
 from precis_text.length import make_length
-from precis_text.selection import choose, join_units
+from precis_text.selection import TOGETHER, choose, join_units
 from precis_text.sentences import split_sentences
 from precis_text.units import extraction_units
 from precis_text.words import length_in_words
@@ -74,6 +74,7 @@ def test_an_extract_is_units_of_the_document_in_order(extractor: Extractor) -> N
     assert list(places) == sorted(places)
     assert [" ".join(DOCUMENT[a:b].split()) for a, b in places] == split_sentences(summary.text)
     assert summary.mode == "extract"
+    assert summary.finished
     assert summary.tokens_read == summary.document_tokens
 
 
@@ -96,6 +97,48 @@ def test_caps_hold(extractor: Extractor, count: int) -> None:
 def test_a_unit_that_is_cut_is_not_finished(extractor: Extractor) -> None:
     (summary,) = extractor.summarize([DOCUMENT], words=1)
     assert not summary.finished
+
+
+@pytest.fixture
+def counted(extractor: Extractor, monkeypatch: pytest.MonkeyPatch) -> Extractor:
+    """An extractor that counts a token for each word and each end of a sentence inside, and finds all units good."""
+
+    def encode(texts: Sequence[str]) -> list[list[int]]:
+        return [[9] * (len(text.split()) + text.count(". ")) for text in texts]
+
+    def scores(read: Sequence[ReadUnits], *_: object) -> list[UnitScores]:
+        return [UnitScores([0.9] * len(each.units), 99.0) for each in read]
+
+    tokens = replace(extractor.tokens, encode=encode, decode=lambda ids: " ".join(["word"] * len(ids)))
+    monkeypatch.setattr(extractor, "tokens", tokens)
+    monkeypatch.setattr(extractor, "scores", scores)
+    return extractor
+
+
+FOUR = "Ann sings in the hall. Bob left early for home. Carol mends an old boat. Nobody saw her other coat."
+
+
+@pytest.mark.parametrize(("tokens", "units"), [(16, 2), (11, 2), (10, 1), (5, 1), (2, 1)])
+def test_units_that_have_more_tokens_together_than_each_alone_stay_within_the_cap(
+    counted: Extractor, tokens: int, units: int
+) -> None:
+    (summary,) = counted.summarize([FOUR], tokens=tokens)
+    assert len(summary.places) == units
+    assert summary.summary_tokens <= tokens
+    assert summary.finished is (tokens >= 5)
+
+
+def test_all_units_of_a_document_are_the_document_unless_a_summary_is_asked_for(counted: Extractor) -> None:
+    (same,) = counted.summarize([FOUR])
+    (written,) = counted.summarize([FOUR], short="write")
+    assert (same.kept, written.kept) == (True, False)
+    assert same.text == written.text == FOUR
+
+
+def test_a_form_stays_within_a_cap_of_tokens(extractor: Extractor) -> None:
+    for most in (20, 60):
+        (made,) = extractor.summarize([DOCUMENT * 2], type="key-points", tokens=most)
+        assert 0 < made.summary_tokens <= most
 
 
 def test_a_document_within_the_cap_is_given_back(extractor: Extractor) -> None:
@@ -162,19 +205,26 @@ def test_documents_are_read_ahead_by_their_characters(extractor: Extractor) -> N
 
     next(extractor.stream(many(), sentences=1))
     assert len(taken) * len(DOCUMENT) * 20 <= 2 * AHEAD
+    assert len(taken) * sum(extractor.tokens.counts(DOCUMENT)) * 20 >= TOGETHER  # enough for a pass
 
 
 def test_a_long_document_is_read_whole(folder: Path) -> None:
     loaded = load_model(folder)
     found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=16), DOCUMENT * 3)
     assert found.read == found.document_tokens == sum(found.tokens)
+    assert found.pieces == 1
 
 
 def test_a_model_that_reads_little_reads_in_pieces(tmp_path: Path) -> None:
     loaded = load_model(folder_of("bart", tmp_path / "bart"))
+    widths: list[int] = []
+    loaded.model.get_encoder().register_forward_pre_hook(
+        lambda _, __, inputs: widths.append(inputs["input_ids"].shape[1]), with_kwargs=True
+    )
     found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=48), DOCUMENT * 3)
     assert found.read == found.document_tokens
     assert found.pieces > 1
+    assert max(widths) <= 48
     (summary,) = open_extractor(tmp_path / "bart").summarize([DOCUMENT * 40], sentences=1)
     assert summary.how == "chunk"
     assert summary.pieces > 1
@@ -182,8 +232,11 @@ def test_a_model_that_reads_little_reads_in_pieces(tmp_path: Path) -> None:
 
 def test_training_may_read_the_beginning_alone(folder: Path) -> None:
     loaded = load_model(folder)
-    found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=64, most=20), DOCUMENT)
-    assert found.read <= 20 < found.document_tokens
+    found = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=64, most=40), DOCUMENT)
+    assert found.read <= 40 < found.document_tokens
+    assert found.read > found.tokens[0]
+    least = read_alone(UnitReader(loaded.model, loaded.tokenizer, max_source=64, most=1), DOCUMENT)
+    assert least.read == least.tokens[0] == sum(least.tokens)
 
 
 def test_an_empty_document_is_named_or_passed_over(extractor: Extractor) -> None:
@@ -201,6 +254,14 @@ def test_a_document_of_unknown_characters_is_named(
     monkeypatch.setattr(extractor, "tokens", tokens)
     with pytest.raises(UserError, match="document 1 contains no tokens"):
         extractor.summarize([DOCUMENT])
+    known = replace(tokens, encode=lambda texts: [[unknown, unknown + 1] for _ in texts])
+    monkeypatch.setattr(extractor, "tokens", known)
+    assert extractor.summarize([DOCUMENT], sentences=1)[0].text
+
+
+def test_a_document_that_is_no_text_is_named_by_its_number(extractor: Extractor) -> None:
+    with pytest.raises(UserError, match="document 2 is of type int; give a str"):
+        extractor.summarize([DOCUMENT, 3], sentences=1)  # type: ignore[list-item]
 
 
 def test_a_document_of_one_sentence_beyond_the_cap_is_cut_and_not_given_back(extractor: Extractor) -> None:

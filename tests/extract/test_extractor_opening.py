@@ -30,3 +30,4 @@ def test_with_the_default_model_it_chooses_those_of_english_documents(
     assert found
     assert all(start == 0 or ENGLISH[start - 2 : start] == ". " for start in found)
     assert choose(GERMAN, 20) == [-1]
+    assert choose(" \n", 20) == []

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from precis.data.text.unigram_tokenizer import load_tokenizer
-from precis.extract.extractor_opening import is_ranked, open_extractor
+from precis.extract.extractor_opening import extractor_of, is_ranked, open_extractor
 from precis.extract.ranked_extractor import RankedExtractor
 from precis.extract.unit_encoder import unit_tokenizer
+from precis.generation.model_loader import load_model
 from precis.generation.model_location import default_model, locate
 from precis.storage.seal import SEAL
 from precis_text.errors import UserError
 from precis_text.selection import TOGETHER
 from precis_text.unit_ranker import RANKER_FILE
+from tests.tiny_models import save
 
 TEXTS = (
     "The council met on Monday evening. It voted to repair the old bridge before winter.",
@@ -43,6 +45,7 @@ def test_a_long_document_pauses_so_that_others_come_in_between_and_nothing_chang
     inside: list[str] = []
 
     def let_in(done: int, known: int, written: int) -> None:
+        assert (known, written) == (1, 0)
         if done < known:
             (short,) = extractor.summarize([TEXTS[0]], sentences=1)
             inside.append(short.text)
@@ -64,6 +67,19 @@ def test_tokens_are_those_of_transformers() -> None:
     assert extractor.tokens.decode(ids) == theirs.decode(ids)
     assert extractor.tokens.unknown == theirs.unknown
     assert extractor.open_tokenizer().name_or_path == str(default_model())
+
+
+def test_a_server_opens_the_ranker_of_a_model_that_has_one_and_else_its_encoder(tmp_path: Path) -> None:
+    loaded = load_model(default_model())
+    assert isinstance(extractor_of(loaded), RankedExtractor)
+    with pytest.raises(UserError, match="only models in a folder can choose sentences"):
+        extractor_of(replace(loaded, folder=None))
+    with pytest.raises(UserError, match="not trained to choose sentences"):
+        extractor_of(load_model(save("bart", tmp_path / "bart")))
+
+
+def test_a_model_with_an_adapter_is_not_ranked(tmp_path: Path) -> None:
+    assert not is_ranked(replace(locate("default"), adapter=tmp_path))
 
 
 @pytest.mark.parametrize("words", [["summarize", "NAME"], ["summarize", "NAME", "--type", "key-points"]])

@@ -1,12 +1,14 @@
 """The vectors of units: the mean and the last hidden state of exactly their own tokens."""
 
+import copy
+import logging
 from pathlib import Path
 
 import pytest
 import torch
 
 from precis.extract import unit_encoder
-from precis.extract.unit_encoder import UnitReader, _unit_vectors, unit_tokenizer
+from precis.extract.unit_encoder import UnitReader, _unit_vectors, around, unit_tokenizer
 from precis.generation.model_loader import load_model
 from tests.tiny_models import our_tokenizer, save
 
@@ -37,6 +39,36 @@ def test_the_vectors_are_those_of_the_encoders_states_token_by_token(kind: str, 
         torch.testing.assert_close(vector, torch.cat([own.mean(0), own[-1]]), atol=1e-5, rtol=1e-5)
         place += len(row)
     assert place + len(after) == len(states)
+    assert [*before, *tokens.ids[0], *after] == loaded.tokenizer(tokens.units[0].text)["input_ids"]
+
+
+def test_inputs_that_are_read_are_counted(tmp_path: Path) -> None:
+    loaded = load_model(save("bart", tmp_path / "bart"))
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=16, together=16)
+    tokens = [each for each in reader.tokenize(["Ann sings in the hall."] * 2) if each]
+    told: list[tuple[int, int, int]] = []
+    read = reader.read(tokens, lambda *counts: told.append(counts))
+    inputs = sum(each.pieces for each in read)
+    assert told == [(done, inputs, 0) for done in range(1, inputs + 1)]
+
+
+def test_an_input_as_long_as_the_model_reads_is_read_whole(tmp_path: Path) -> None:
+    loaded = load_model(save("zcodepp", tmp_path / "zcodepp"))
+    reader = UnitReader(loaded.model, loaded.tokenizer, max_source=96)
+    assert (reader.how(96), reader.how(97)) == ("whole", "fie")
+
+
+def test_a_text_longer_than_a_tokenizers_limit_is_no_reason_for_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    tokenizer = copy.deepcopy(our_tokenizer())
+    tokenizer.model_max_length = 1
+    assert len(unit_tokenizer(tokenizer).encode(["Ann sings in the hall."])[0]) > 1
+    around(tokenizer)
+    assert not caplog.records
+    tokenizer("Ann sings in the hall.")
+    assert caplog.records  # transformers' own default
 
 
 def test_a_text_of_cut_tokens_shows_no_control_tokens() -> None:

@@ -7,6 +7,7 @@ import torch
 
 from precis.nn import attention
 from precis.nn.attention import DisentangledSelfAttention, attend, scaled_attention
+from precis.nn.disentangled import flash
 from precis.nn.disentangled.bias import DisentangledBias
 from precis.nn.layer_plan import Global
 from precis.nn.normalizers import Gumbel, TopP
@@ -33,16 +34,16 @@ def test_fused_path_equals_the_plain_weights() -> None:
     torch.testing.assert_close(attend(q, k, v, bias=bias, mask=mask, scale=0.4), weights @ v)
 
 
-@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("rows", [0, 1, 75])
 def test_query_blocks_equal_the_whole_in_values_and_gradients(
-    monkeypatch: pytest.MonkeyPatch, masked: bool
+    monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """By the plain path, whatever faster way there is."""
     monkeypatch.setattr(DisentangledBias, "fused", lambda *_, **__: None)
     q, k, v = (x.requires_grad_() for x in random_inputs(queries=75, keys=75))
     tables = torch.randn(2, 3, 32, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     bias = DisentangledBias(*tables, OffsetRows(LogBuckets(16, 32)))  # type: ignore[call-arg]
-    mask = (torch.rand(2, 1, 1, 75, generator=torch.Generator().manual_seed(4)) > 0.2) if masked else None
+    mask = (torch.rand(2, 1, rows, 75, generator=torch.Generator().manual_seed(4)) > 0.2) if rows else None
 
     def value_and_gradients() -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
         out = attend(q, k, v, bias=bias, mask=mask, scale=0.3)
@@ -171,3 +172,28 @@ def test_long_inputs_give_the_same_where_weights_depend_on_all_queries_and_where
     found = attend(q, k, v, normalize=normalize)
     monkeypatch.setattr(attention, "_BLOCK_FROM", 2000)
     torch.testing.assert_close(found, attend(q, k, v, normalize=normalize))
+
+
+@pytest.mark.parametrize("is_taken", [True, False])
+def test_a_row_of_documents_is_attended_to_at_once_where_a_kernel_takes_it(
+    monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    fused = DisentangledBias.fused
+
+    def noted(bias: Any, *states: torch.Tensor, documents: Any = None, **options: Any) -> Any:
+        if documents is None:
+            return fused(bias, *states, **options)
+        return states[2] if is_taken else None
+
+    monkeypatch.setattr(DisentangledBias, "fused", noted)
+    monkeypatch.setattr(flash, "serves", lambda device: True)
+    valid = torch.arange(9)[None] < torch.tensor([[9], [4]])
+    packing = Packing.of(valid, Global(), seen=valid.numpy())
+    assert packing is not None
+    assert packing.documents is not None
+    layer = DisentangledSelfAttention(8, heads=2).double()
+    states = torch.randn(2, 9, 8, dtype=torch.float64)
+    table = PositionTable(torch.randn(32, 8, dtype=torch.float64), OffsetRows(LogBuckets(16, 32)))
+    found = packing.join(layer(packing.split(states), positions=table, mask=None, packing=packing))
+    whole = layer(states, positions=table, mask=valid[:, None, None])
+    torch.testing.assert_close(found[valid], (layer.value(states) if is_taken else whole)[valid])

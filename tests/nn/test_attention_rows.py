@@ -15,6 +15,7 @@ from precis.nn.score_bias import DenseBias
 LENGTHS = [*range(1, 601), 601, 777, 1023, 1024, 1025, 1100]
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 BUCKETS = LogBuckets(8, 16)
+MUST_ALIGN = attention_rows._must_align
 
 
 @pytest.fixture
@@ -211,3 +212,58 @@ def test_parts_are_the_same_while_torch_compiles(monkeypatch: pytest.MonkeyPatch
     one, two = torch.randn(3, 5), torch.randn(3, 5)
     assert torch.equal(attention_rows.summed([one, two]), one + two)
     assert torch.equal(attention_rows.side_by_side([one, two]), torch.cat([one, two], dim=-1))
+
+
+def test_a_kernel_for_the_cpu_gets_scores_without_a_copy(
+    handed: list[torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_rows, "_must_align", MUST_ALIGN)
+    queries, keys, values = torch.randn(3, 1, 2, 9, 8)
+    scores = torch.randn(1, 2, 9, 9)
+    attend(queries, keys, values, bias=DenseBias(scores))
+    assert handed[0].data_ptr() == scores.data_ptr()
+    assert MUST_ALIGN(torch.device("cuda"))
+
+
+@pytest.mark.parametrize(("queries", "is_fused"), [(8, False), (9, True)])
+def test_up_to_8_queries_are_mixed_beside_a_prefix(
+    handed: list[torch.Tensor], queries: int, is_fused: bool
+) -> None:
+    asking, states = torch.randn(1, 2, queries, 8), torch.randn(1, 2, 9, 8)
+    columns = torch.randn(2, 5, 8)
+    attend(asking, states, states, prefix=PrefixColumns(columns, columns))
+    assert len(handed) == is_fused
+
+
+@pytest.mark.parametrize(("device", "is_fused"), [("cpu", False), ("meta", True)])
+def test_the_kernel_for_the_cpu_drops_no_weights(
+    handed: list[torch.Tensor], device: str, is_fused: bool
+) -> None:
+    states = torch.randn(1, 2, 9, 8, device=device)
+    attend(states, states, states, dropout=0.5)
+    assert len(handed) == is_fused
+
+
+def test_autocast_leaves_double_precision_as_it_is() -> None:
+    states = torch.randn(1, 2, 9, 8, dtype=torch.float64)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = attend(states, states, states)
+    torch.testing.assert_close(found, attend(states, states, states))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+@pytest.mark.parametrize("columns", [0, 5])
+def test_an_exported_program_computes_the_same_numbers(
+    monkeypatch: pytest.MonkeyPatch, masked: bool, biased: bool, columns: int
+) -> None:
+    states, bias = random_bias(40, torch.float64, width=8)
+    prefix = torch.randn(2, 1, columns, 8, dtype=torch.float64)
+    given = {
+        "bias": bias if biased else None,
+        "mask": torch.rand(1, 1, 1, 40, generator=torch.Generator().manual_seed(1)) > 0.3 if masked else None,
+        "prefix": PrefixColumns(*prefix) if columns else None,
+    }
+    expected = attend(*states, **given)  # type: ignore[arg-type]
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    torch.testing.assert_close(attend(*states, **given), expected)  # type: ignore[arg-type]

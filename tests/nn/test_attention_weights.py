@@ -59,6 +59,10 @@ def test_main_and_predicting_weights_are_written_apart() -> None:
     assert torch.equal(weights.predicting_self[0], made[:, :, 3:])
     cross.observe(made)
     assert torch.equal(weights.cross_attention[0], made[:, :, :3])
+    own.observe(made[:, :, :3])
+    cross.observe(made[:, :, :3])
+    for without_predicting in (weights.self_attention[0], weights.cross_attention[0]):
+        assert torch.equal(without_predicting, made[:, :, :3])
 
 
 def test_weights_come_in_the_order_of_layers() -> None:

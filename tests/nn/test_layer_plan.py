@@ -63,6 +63,7 @@ def test_chunks_without_padding_have_no_mask_and_all_are_kept_in_a_traced_pass()
     assert Chunks.cut(valid, Local(8), seen=valid.numpy()).padded
     traced = Chunks.cut_all(valid, Local(8), padded=True)
     assert len(traced.valid) == 4
+    assert traced.padded
     assert not Chunks.cut_all(valid[:1], Local(8), padded=False).padded
     states = torch.randn(2, 16, 5)
     assert torch.equal(traced.join(traced.split(states)), states)

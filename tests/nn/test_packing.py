@@ -9,8 +9,11 @@ from torch import nn
 
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig, build_encoder
 from precis.nn import packing
+from precis.nn.attention_weights import AttentionWeights
+from precis.nn.disentangled import flash
 from precis.nn.layer_plan import Global, Local
 from precis.nn.packing import Packing
+from precis.nn.prefix_columns import StackPrefix
 
 LENGTHS = (3, 70, 41, 69, 12, 0)
 # shares of waste from which on batches are packed
@@ -175,3 +178,37 @@ def test_documents_that_are_an_eighth_or_16_tokens_shorter_share_a_group(
 ) -> None:
     found = packing._grouped([packing._Span(0, length) for length in lengths])
     assert [[span.length for span in group] for group in found] == groups
+
+
+def test_a_kernel_for_documents_of_any_lengths_packs_every_padded_batch_without_gaps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(flash, "serves", lambda device: True)
+    found = packing_of(make_valid((70, 69, 68), 70), Global())
+    assert found is not None
+    assert found.documents is not None
+    assert found.documents.bounds.tolist() == [0, 70, 139, 140, 208, 210]
+    assert packing_of(make_valid((70, 70), 70), Global()) is None
+    gaps = make_valid((70, 30), 70)
+    gaps[0, 3] = False
+    found = packing_of(gaps, Global())
+    assert found is not None
+    assert found.documents is None
+
+
+@torch.no_grad()
+def test_padding_is_left_out_but_of_compiled_layers_and_where_weights_are_written_or_a_prefix_is_given() -> (
+    None
+):
+    encoder, valid = make_encoder(), make_valid()
+    rows: list[int] = []
+    encoder.layers[0].feed_forward.register_forward_pre_hook(  # type: ignore[index, union-attr]
+        lambda _, given: rows.append(given[0].shape[:-1].numel())
+    )
+    encoder(embed(valid), valid)
+    assert rows.pop() < 0.8 * valid.numel()
+    encoder(embed(valid), valid, weights=AttentionWeights())
+    encoder(embed(valid), valid, prefix=StackPrefix((None,) * 3))
+    encoder.compile_layers(lambda layer: lambda layer, *given: layer(*given))  # type: ignore[operator]
+    encoder.train()(embed(valid), valid)
+    assert rows == [valid.numel()] * 3

@@ -175,3 +175,10 @@ def test_near_rows_are_the_same_while_torch_compiles(monkeypatch: pytest.MonkeyP
     expected = near_rows(buckets, cpu)
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert torch.equal(near_rows(buckets, cpu), expected)
+
+
+def test_without_numbers_buckets_are_those_of_the_released_models_and_show_only_their_settings() -> None:
+    assert LogBuckets() == LogBuckets(256, 512)
+    assert repr(LogBuckets()) == "LogBuckets(buckets=256, max_distance=512)"
+    assert CausalBuckets() == CausalBuckets(32, 128)
+    assert TwoWayBuckets() == TwoWayBuckets(32, 128)

@@ -73,3 +73,10 @@ def test_a_predicting_state_has_its_streams_vector_and_the_position_behind_its_p
         assert (behind.max() == 18) == (past == 16)
         rows = decoder.streams.weight[(layout.streams - 1) % 2]
         torch.testing.assert_close(started[0, 3:], decoder.norm(rows + decoder.positions(behind[None])[0]))
+
+
+@torch.no_grad()
+def test_positions_in_a_longer_text_stand_for_places() -> None:
+    decoder, states = build(), target(3)
+    found = decoder._start(states, whole_target(0, 3, range(2)), 0, torch.arange(3, 6)[None])
+    torch.testing.assert_close(found, decoder._start(states, whole_target(3, 3, range(2)), 3, None))

@@ -8,8 +8,18 @@ import torch
 
 from precis.nn.attention import attend
 from precis.nn.attention_rows import OwnKeys
+from precis.nn.prefix_columns import PrefixBlocks, PrefixColumns, StackPrefix
 from precis.nn.relative_positions import CausalBuckets
-from precis.nn.streams import Sight, StateBucketBias, StreamLayout, ahead, attenuated, sight, whole_target
+from precis.nn.streams import (
+    Sight,
+    StateBucketBias,
+    StreamLayout,
+    ahead,
+    attenuated,
+    beside,
+    sight,
+    whole_target,
+)
 
 BUCKETS = CausalBuckets(8, 20)
 
@@ -174,3 +184,18 @@ def test_a_full_mask_over_cached_places_gives_predicting_states_the_row_of_the_l
     late = sight(whole_target(4, 2, range(3)), first=4, length=2, valid=allowed[:, :, 4:], **options)  # type: ignore[arg-type]
     # stream 0, whose last visible places are among the new ones
     assert torch.equal(late.mask[:, :, 2:4], whole.mask[:, :, [6 + 4, 6 + 5]])
+
+
+@pytest.mark.parametrize("past", [0, 4])
+def test_a_prefix_shows_a_predicting_state_what_the_last_place_that_it_sees_is_shown(past: int) -> None:
+    """Or the first of this step's places, if that one is in the cache."""
+    segments = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 0]])[:, past:]
+    keys, length = torch.zeros(1, 3, 4), 6 - past
+    columns = PrefixColumns(keys, keys, PrefixBlocks(segments, torch.arange(3), 3))
+    layout = whole_target(past, length, range(2))
+    found, none = beside(StackPrefix((columns, None)), layout, past=past, length=length).self_attention
+    assert none is None
+    assert found is not None
+    assert found.blocks is not None
+    seen = [*range(length), *(max(place - past, 0) for place in layout.visible.tolist())]
+    assert torch.equal(found.blocks.segments, segments[:, seen])

@@ -17,8 +17,9 @@ from precis.nn.vocabulary_scores import (
 )
 
 
-@pytest.mark.parametrize("rows", [1, 4, 100])
+@pytest.mark.parametrize("rows", [1, 4, 21, 100])
 def test_scores_in_pieces_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    assert rows_at_once(vocabulary_scores.LOGITS_BYTES) == 1  # one row at least
     monkeypatch.setattr(vocabulary_scores, "LOGITS_BYTES", 4 * 50 * rows)
     assert rows_at_once(50) == rows
     states, table, bias = torch.randn(3, 7, 8), torch.randn(50, 8), torch.randn(50)

@@ -1,6 +1,8 @@
 """Claims of the unit ranker: its trees, its features, and what it refuses."""
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from precis_text.length import Sentences, Words
 from precis_text.ranking_features import ASKED, FEATURES, ranking_features, with_length
 from precis_text.regression_trees import Trees
 from precis_text.unit_ranker import RANKER_FILE, UnitRanker, has_ranker
-from precis_text.units import extraction_units
+from precis_text.units import TextUnit, extraction_units
 
 TEXT = """The river
 
@@ -181,3 +183,149 @@ def test_a_unit_s_features_do_not_grow_with_a_document_beyond_the_window(
     assert (
         ranking_features(units)[:4][:, columns].tolist() == ranking_features(other)[:4][:, columns].tolist()
     )
+
+
+WHARF = [
+    TextUnit(text, 0, 0, heading=heading, aside=aside, speaker=speaker)
+    for text, heading, aside, speaker in (
+        ("Night ferry", True, False, ""),
+        ("The ferry needs another repair.", False, False, ""),
+        ("The repair costs the harbour thousands.", False, True, ""),
+        ("The harbour", True, False, ""),
+        ("Ann: It is.", False, False, "Ann"),
+        ("The harbour sank.", False, False, ""),
+    )
+]
+"""Content: night ferry; ferry needs repair; repair costs harbour thousands; harbour; ann; harbour sank."""
+_2, _3, _4, _6 = map(math.log, (2, 3, 4, 6))
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("place", [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        ("log_before", [math.log(n) for n in (1, 2, 3, 4, 5, 6)]),
+        ("log_after", [math.log(n) for n in (6, 5, 4, 3, 2, 1)]),
+        ("told_place", [0, 0, 1 / 3, 1 / 3, 1 / 3, 2 / 3]),  # of what is neither a heading nor an aside
+        ("log_told", [0, 0, _2, _2, _2, _3]),
+        ("heading_place", [0.5, 0.5, 0.5, 1, 1, 1]),
+        ("log_since_heading", [0, 0, _2, 0, 0, _2]),
+        ("after_heading", [0, 1, 0, 0, 1, 0]),
+        ("before_heading", [0, 0, 1, 0, 0, 0]),
+        ("log_units", [math.log(7)] * 6),
+        ("log_words", [math.log(1 + 21)] * 6),
+        ("log_headings", [_3] * 6),
+        ("dialogue", [1 / 6] * 6),
+        ("mean_words", [21 / 6] * 6),
+        ("log_size", [math.log(1 + n) for n in (2, 5, 6, 2, 3, 3)]),
+        ("speaker", [0, 0, 0, 0, 1, 0]),
+        ("speaker_share", [0, 0, 0, 0, 3 / 21, 0]),
+        ("in_title", [1, 1 / 2, 0, 0, 0, 0]),
+        ("in_heading", [0, 1 / 2, 0, 0, 0, 1]),
+        ("shared", [3 / 12, 5 / 18, 7 / 24, 3 / 6, 1 / 6, 4 / 12]),
+        ("known_elsewhere", [1 / 2, 2 / 3, 2 / 4, 1, 0, 1 / 2]),
+        ("new", [1, 2 / 3, 3 / 4, 0, 1, 1 / 2]),
+        ("frequency", [1.5 / 3, 5 / 9, 7 / 12, 1, 1 / 3, 2 / 3]),
+        ("rarity", [(_6 + _3) / 2, (2 * _3 + _6) / 3, (_3 + 2 * _6 + _2) / 4, _2, _6, (_2 + _6) / 2]),
+        # of "ferry" and "repair", which occur twice, and "harbour", three times
+        ("centroid", [_3 / 2 / _4, 2 * _3 / 3 / _4, (_3 + _4) / 4 / _4, 1, 0, 1 / 2]),
+        ("centroid_root", [_3 / 2**0.5 / _4, 2 * _3 / 3**0.5 / _4, (_3 + _4) / 2 / _4, 1, 0, 1 / 2**0.5]),
+        ("linked", [1 / 6, 2 / 6, 2 / 6, 2 / 6, 0, 1 / 6]),
+    ],
+)
+def test_features_have_the_values_of_their_definitions(name: str, values: list[float]) -> None:
+    assert ranking_features(WHARF)[:, column(name)].tolist() == pytest.approx(values, abs=1e-6)
+
+
+def test_likeness_is_the_cosine_of_words_that_are_weighed_by_their_rarity() -> None:
+    rare, twice, thrice = np.log([6 / 2, 6 / 3, 6 / 4])
+    terms = np.zeros((6, 9))  # night ferry needs repair costs harbour thousands sank ann
+    terms[0, :2] = rare, twice
+    terms[1, 1:4] = twice, rare, twice
+    terms[2, 3:7] = twice, rare, thrice, rare
+    terms[3, 5] = thrice
+    terms[4, 8] = rare
+    terms[5, [5, 7]] = thrice, rare
+    alike = terms @ terms.T / np.maximum(np.outer(*[np.linalg.norm(terms, axis=1)] * 2), 1e-9)
+    others = alike - np.diag(np.diag(alike))
+    found = ranking_features(WHARF)
+    for name, values in {
+        "like_before": [max(row[:place], default=0.0) for place, row in enumerate(others)],
+        "like_after": [max(row[place:]) for place, row in enumerate(others)],
+        "like_mean": others.mean(1),
+        "like_first": alike[1],  # the first unit that is neither a heading nor an aside
+    }.items():
+        assert found[:, column(name)].tolist() == pytest.approx([*values], abs=1e-6), name
+
+
+@pytest.mark.parametrize("name", ["centroid", "lex", "text"])
+def test_a_rank_is_the_share_of_units_that_are_more_central(name: str) -> None:
+    found = ranking_features(WHARF)
+    values = found[:, column("centroid_root" if name == "centroid" else name)]
+    ranks = found[:, column(f"{name}_rank")] * 5
+    assert sorted(ranks.tolist()) == pytest.approx(range(6))
+    for rank, own in zip(ranks, values, strict=True):
+        assert sum(values > own) <= round(float(rank), 3) < sum(values >= own)
+    assert max(values) == 1
+    if name == "lex":
+        shares = found[:, column("lex_share")]
+        assert shares.sum() == pytest.approx(6)
+        assert (shares / shares.max()).tolist() == pytest.approx(values.tolist())
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("In 1931 it fell", "digits", 4 / 15),
+        ("In May it fell", "capitals", 2 / 14),
+        ("5", "digits", 1),
+        ("A", "capitals", 1),
+        ("It fell. ", "stop", 1),
+        ("It fell:", "stop", 0),
+        (" - it fell", "mark", 1),
+        ("it - fell", "mark", 0),
+        ("It (fell", "bracket", 1),
+        ('It "fell', "quotation", 1),
+        ("It “fell", "quotation", 1),
+        ("It fell", "quotation", 0),
+        ("It: fell", "colon", 1),
+        ("It fell", "log_since_heading", 0),
+    ],
+)
+def test_features_of_a_units_form(text: str, name: str, value: float) -> None:
+    assert ranking_features([TextUnit(text, 0, 0)])[0, column(name)] == pytest.approx(value)
+
+
+def test_of_equally_central_units_the_earlier_one_is_first() -> None:
+    alike = [TextUnit(text, 0, 0) for text in ("It sank.", "Ships sank.", "Boats sank.", "Ships sank.")]
+    assert ranking_features(alike)[:, column("centroid_rank")].tolist() == pytest.approx([2 / 3, 0, 1, 1 / 3])
+
+
+def test_units_above_the_first_heading_are_counted_from_the_beginning() -> None:
+    found = ranking_features([replace(unit, heading=False) for unit in WHARF[:3]])
+    assert found[:, column("log_since_heading")].tolist() == pytest.approx([0, _2, _3])
+    assert found[:, column("heading_place")].tolist() == [0, 0, 0]
+    assert found[:, column("in_title")].tolist() == [0, 0, 0]
+
+
+def test_one_word_one_heading_and_one_statement_count_as_one() -> None:
+    two = [TextUnit("Ferry", 0, 0, heading=True), TextUnit("Ferry!", 0, 0, speaker="Ann")]
+    found = ranking_features([*two, *two])
+    for name in ("in_title", "in_heading"):
+        assert found[:, column(name)].tolist() == [name == "in_title", 1, name == "in_title", 1]
+    found = ranking_features(two[::-1])
+    assert found[:, column("told_place")].tolist() == found[:, column("heading_place")].tolist() == [0, 1]
+    assert found[:, column("centroid_rank")].tolist() == [0, 1]
+    assert ranking_features(two[1:])[0, column("speaker_share")] == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "log_asked", "share"),
+    [(4, _4, 4 / 21), (3, _4, 3 / 21), (31, math.log(31), 31 / 21), (32, math.log(32), 1.5)],
+)
+def test_a_summary_of_three_words_or_half_as_long_again_as_its_document_is_like_others(
+    words: int, log_asked: float, share: float
+) -> None:
+    found = with_length(ranking_features(WHARF), words)[0]
+    assert found[column("log_asked")] == pytest.approx(log_asked)
+    assert found[column("asked_share")] == pytest.approx(share)

@@ -9,12 +9,15 @@ import torch
 from precis.nn.attention import attend
 from precis.nn.disentangled import bias as route
 from precis.nn.disentangled import flash, flex
+from precis.nn.disentangled.inputs import Operands
+from precis.nn.padding import Documents
 from precis.nn.relative_positions import OffsetRows
 from tests.nn.disentangled.inputs import (
     BUCKETS,
     SCALE,
     assert_close_in,
     make_bias,
+    operands,
     padding,
     plain,
     random_inputs,
@@ -66,7 +69,8 @@ def test_attend_takes_the_fast_way_where_it_wins(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(route, name, value)
     ways = ("attend_in_bands", "attend_keeping", "attend_recomputing")
     calls = [count_calls(monkeypatch, name) for name in ways]
-    for length, expected in ((20, [0, 0, 0]), (28, [0, 1, 0]), (30, [1, 1, 0]), (60, [1, 0, 1])):
+    ways_of = {24: [0, 0, 0], 25: [0, 1, 0], 29: [0, 1, 0], 30: [1, 1, 0], 50: [1, 1, 0], 51: [1, 0, 1]}
+    for length, expected in ways_of.items():
         inputs = random_inputs(length)
         mask = padding(length)[:, None, None]
         out = attend(*inputs[:3], bias=make_bias(inputs), mask=mask, scale=SCALE)
@@ -180,3 +184,70 @@ def test_all_rows_of_up_to_512_keys_are_shifted_and_others_gathered(
     inputs = random_inputs(length, batch=1)
     make_bias(inputs).rows(start, stop, *inputs[:2])
     assert ways == [way]
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_scores_are_held_up_to_a_bound_of_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt = [x.requires_grad_() for x in random_inputs(20, batch=3, heads=2, dtype=torch.float32)]
+    for name in ("attend_openly", "attend_recomputing"):
+        monkeypatch.setattr(route, name, lambda given, name=name: name)
+    for room, way in ((0, "attend_openly"), (-1, "attend_recomputing")):
+        monkeypatch.setattr(route, "_OPEN_BYTES", 3 * 2 * 20 * 20 * 4 + room)
+        assert route._elsewhere(operands(learnt)) == way
+
+
+@pytest.mark.parametrize("way", ["attend_in_bands", "attend_flex"])
+def test_weights_that_are_dropped_without_gradients_take_the_plain_path(
+    way: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.setenv("PRECIS_COMPILE", "0")
+    monkeypatch.setattr(route, "_BANDS_FROM", 4)
+    monkeypatch.setattr(route, "_FLEX_FROM", 4)
+    if way == "attend_flex":
+        request.getfixturevalue("elsewhere")
+    monkeypatch.setattr(route, way, lambda given: pytest.fail("was asked"))
+    inputs = random_inputs(9)
+    assert make_bias(inputs).fused(*inputs[:3], mask=None, scale=SCALE, dropout=0.5) is None
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The library is there and gives values back; these are the lengths and sequences that it was asked for."""
+    asked = []
+
+    def takes(given: Operands, *, longest: int, sequences: int) -> bool:
+        asked.append((longest, sequences))
+        return given.options.scale == SCALE
+
+    monkeypatch.setattr(route, "_on_cpu", route._elsewhere)
+    monkeypatch.setattr(flash, "serves", lambda device: True)
+    monkeypatch.setattr(flash, "takes", takes)
+    monkeypatch.setattr(route, "attend_flash", lambda given: given.values)
+    monkeypatch.setattr(route, "attend_flash_packed", lambda given, documents: given.values)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("length", "scale", "is_taken"), [(128, SCALE, True), (127, SCALE, False), (128, 1.0, False)]
+)
+def test_the_library_attends_from_128_tokens_on_where_it_takes_them(
+    library: list[tuple[int, int]], length: int, scale: float, is_taken: bool
+) -> None:
+    """Each row counts as three documents: what is before its own, its own, and the rest."""
+    inputs = random_inputs(length, batch=3)
+    found = make_bias(inputs).fused(*inputs[:3], mask=None, scale=scale, dropout=0.0)
+    assert (found is inputs[2]) == is_taken
+    assert library == ([(length, 9)] if length >= 128 else [])
+
+
+@pytest.mark.parametrize(
+    ("longest", "scale", "is_taken"), [(128, SCALE, True), (127, SCALE, False), (128, 1.0, False)]
+)
+def test_the_library_attends_to_a_row_of_documents_in_one_launch(
+    library: list[tuple[int, int]], longest: int, scale: float, is_taken: bool
+) -> None:
+    inputs = random_inputs(300, batch=1)
+    documents = Documents(torch.tensor([0, 100, 228, 300]), longest)
+    found = make_bias(inputs).fused(*inputs[:3], mask=None, scale=scale, dropout=0.0, documents=documents)
+    assert (found is inputs[2]) == is_taken
+    assert library == ([(longest, 3)] if longest >= 128 else [])

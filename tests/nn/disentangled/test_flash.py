@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from precis.nn.disentangled import flash
+from precis.nn.disentangled import flash, flex
 from precis.nn.disentangled.inputs import Operands
 from precis.nn.padding import Documents
-from tests.nn.disentangled.inputs import BUCKETS, operands, random_inputs
+from tests.nn.disentangled.inputs import BUCKETS, SCALE, operands, random_inputs
 
 CASES = Path(__file__).with_name("interpreted_flash.py")
 
@@ -63,6 +63,17 @@ class Library:
         self.calls.append({"bounds": bounds.tolist(), "longest": max_seqlen, **settings})
         return torch.cat([x.transpose(0, 1).flatten(1) for x in values[None]], dim=-1)
 
+    def training_attention(
+        self,
+        queries: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        *others: torch.Tensor,
+        **settings: object,
+    ) -> torch.Tensor:
+        self.calls.append({"valid": others[-1].tolist(), **settings})
+        return values.transpose(1, 2).flatten(2)
+
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch) -> Library:
@@ -71,7 +82,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Library:
     vars(stub)["_kernels"] = found
     monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
     monkeypatch.setitem(sys.modules, "disentangled_flash.training", stub)
-    asked = lambda operands, *, longest, sequences: ([None], {"asked": (longest, sequences)})  # noqa: E731
+    asked = lambda operands, *, longest, sequences, **_: ([None], {"asked": (longest, sequences)})  # noqa: E731
     monkeypatch.setattr(flash, "_call", asked)
     return found
 
@@ -172,6 +183,7 @@ def given(
         ({"batch": 1 << 10, "length": 1 << 14, "heads": 1}, {}, True),
         ({"batch": 1 << 10, "length": 1 << 15, "heads": 1}, {}, False),
         ({"batch": 1 << 10, "length": 1 << 14, "heads": 1, "distance": 48}, {}, False),
+        ({"batch": 1 << 10, "length": 1 << 14, "heads": 1, "distance": 40}, {}, True),
     ],
 )
 def test_the_kernels_take_what_their_widths_types_lengths_and_places_allow(
@@ -204,3 +216,71 @@ def test_the_library_serves_new_enough_devices_where_it_is_there(
     monkeypatch.setattr(flash, "_is_new_enough", lambda index: is_new)
     assert flash.serves(torch.device("cuda:0")) == (is_there and is_new)
     assert not flash.serves(torch.device("cpu"))
+    monkeypatch.setattr(flex, "is_available", lambda: is_there)
+    assert flex.serves(torch.device("cuda:0")) == is_there
+    assert not flex.serves(torch.device("cpu"))
+
+
+def test_the_padded_form_gets_the_mask_and_gives_heads_back(library: Library) -> None:
+    inputs, valid = random_inputs(9), torch.arange(9) < torch.tensor([[9], [4], [1]])
+    torch.testing.assert_close(flash._attend_padded(operands(inputs, valid), valid), inputs[2])
+    assert library.calls == [{"valid": valid.tolist(), "has_padding": True, "asked": (9, 3)}]
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.25])
+def test_the_library_gets_the_rows_in_use_of_tables_that_are_not_scaled(
+    padded: bool, dropout: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position = ModuleType("disentangled_flash.position")
+    vars(position)["pad_position_table"] = lambda table: table
+    monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
+    monkeypatch.setitem(sys.modules, "disentangled_flash.position", position)
+    found = flash.Plan(slice(2, 7), torch.arange(17), "band")
+    monkeypatch.setattr(flash, "plan", lambda buckets, longest, device: found)
+    monkeypatch.setattr(flash, "launches", lambda workload, device, dropped: {"for": (*workload, dropped)})
+    inputs = random_inputs(9)
+    (c2p, p2c, places), settings = flash._call(
+        operands(inputs, kept=("c2p",), dropout=dropout), longest=9, sequences=3, padded=padded
+    )
+    torch.testing.assert_close(c2p, inputs[3][:, 2:7] / SCALE)
+    assert p2c is None
+    assert places is found.places
+    seed = settings.pop("dropout_seed")
+    assert (None if seed is None else seed.shape) == ((1,) if dropout else None)
+    form = ("strict", "padded" if padded else "packed", padded)
+    assert settings == {
+        "score_scale": SCALE,
+        "strict_fp32": True,
+        "gradient_band": "band",
+        "dropout_p": dropout,
+        "for": (9, 8, 3 * 2, 5, "float64", True, False, *form, dropout > 0.0),
+    }
+
+
+@pytest.mark.parametrize(
+    ("learning", "dropped", "forward"),
+    [(True, False, "training_forward"), (False, True, "training_forward"), (False, False, "inference")],
+)
+def test_tiles_are_asked_for_by_families_of_lengths_and_of_programs(
+    learning: bool, dropped: bool, forward: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuning = ModuleType("disentangled_flash.tuning")
+    vars(tuning).update(
+        KernelConfig=lambda *tiles: tiles,
+        length_family=lambda longest: f"length {longest}",
+        occupancy_family=lambda programs: f"programs {programs}",
+        resolve_launch_config=lambda *asked: asked,
+    )
+    monkeypatch.setitem(sys.modules, "disentangled_flash", ModuleType("disentangled_flash"))
+    monkeypatch.setitem(sys.modules, "disentangled_flash.tuning", tuning)
+    monkeypatch.setattr(flash, "_profiles", lambda: 7)
+    with torch.set_grad_enabled(learning):
+        found = flash.launches((9, 8, 6, "others"), torch.device("cuda", 1), dropped)
+    phases = {"forward_config": forward}
+    if learning:
+        phases |= {"dq_config": "backward_dq", "dkv_config": "backward_dkv"}
+    assert found == {
+        name: (7, "auto", 1, ("length 9", 8, "programs 6", "others", phase, dropped), 6)
+        for name, phase in phases.items()
+    }

@@ -46,7 +46,7 @@ def dense_plan(layers: int) -> LayerPlan:
     return (Global(),) * layers
 
 
-def fusion_plan(layers: int, *, chunk_length: int, global_layers: int = 1) -> LayerPlan:
+def fusion_plan(layers: int, *, chunk_length: int, global_layers: int) -> LayerPlan:
     """Return m = layers - n local layers of chunk length l, then n global layers; cost O(m N l + n N^2).
 
     Raises:

@@ -122,14 +122,14 @@ def _of_all(
     """Extend a mask of main states to predicting states: each has the row of the last place it sees."""
     if valid.shape[-2] == 1:
         return valid
-    seen = (layout.visible - first).clamp(0, length - 1)
+    seen = (layout.visible - first).clamp(min=0)
     rows = torch.cat([torch.arange(length, device=valid.device), seen])
     return valid[:, :, rows]
 
 
 def beside(prefix: StackPrefix, layout: StreamLayout, *, past: int, length: int) -> StackPrefix:
     """Extend a prefix to predicting states: each has the segment of the last main place that it sees."""
-    rows = (layout.visible - past).clamp(0, length - 1)
+    rows = (layout.visible - past).clamp(min=0)
     return prefix.cut(lambda segments: torch.cat([segments[:, :length], segments[:, rows]], dim=1))
 
 

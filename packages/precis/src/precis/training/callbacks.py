@@ -204,9 +204,7 @@ class StepLines(Callback):
         try:
             self._write_waiting()
         finally:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            self._file = None if self._file is None else self._file.close()
 
 
 class JsonLines(StepLines):
