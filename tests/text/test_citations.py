@@ -30,7 +30,7 @@ CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu &
         ("Mice sleep @xcite , and rest <cit>-<cit>.", "Mice sleep, and rest."),
         ("It rose (see ) and fell (e.g.,).", "It rose and fell."),
         ("It has been confirmed ().", "It has been confirmed."),
-        ("See [the guide](https://example.org/a_(b)) of [Ann](#ann).", "See the guide of Ann."),
+        ("See [the guide](https://example.org/a_(b)) of [Ann](/ann).", "See the guide of Ann."),
         ("![A boat](boat.png) It is old [2](https://example.org/2).", "It is old."),
         ("It helps to build a ] house ( ) here.", "It helps to build a house here."),
         ("Mice sleep (e.g., Lee et al., 2001; Kim and Park, 2004a) at night.", "Mice sleep at night."),
