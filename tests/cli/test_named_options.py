@@ -123,7 +123,9 @@ def test_every_option_in_a_message_exists_in_some_command() -> None:
 
 def commands_of(file: Path) -> list[str]:
     """The commands whose functions are in a module."""
-    names = re.findall(r"@(?:describe_command|\w+\.command|\w+\.callback)\(\s*(?:\"([a-z ]+)\")?", file.read_text())
+    names = re.findall(
+        r"@(?:describe_command|\w+\.command|\w+\.callback)\(\s*(?:\"([a-z ]+)\")?", file.read_text()
+    )
     return [each for each in options() if {each, each.split(" ")[-1]} & {*names} - {""}]
 
 

@@ -14,7 +14,14 @@ import pytest
 from precis.recipes.run_plan import PRECISION
 from precis.storage.locks import locked
 from precis_experiments.experiment import Experiment
-from precis_experiments.resumable_steps import Interrupted, Step, Study, chosen_steps, in_a_study
+from precis_experiments.resumable_steps import (
+    Interrupted,
+    Step,
+    Study,
+    chosen_steps,
+    in_a_study,
+    missing_steps,
+)
 from precis_text.config import Settings
 from precis_text.errors import RunError, UserError
 
@@ -79,6 +86,14 @@ def test_the_table_of_chosen_steps_has_the_results_that_were_there(tmp_path: Pat
     study(Size(), data=tmp_path, out=tmp_path / "s", notify=lambda _: None, only=["a"])
     text = study(Size(), data=tmp_path, out=tmp_path / "s", notify=lambda _: None, only=["c"])
     assert text == "Unfinished: 2 of 3 steps are done. Missing: b.\n\na c"
+
+
+def test_a_table_names_twelve_unfinished_steps_and_counts_the_others() -> None:
+    steps = [Step(f"s{number}", lambda _: {}) for number in range(20)]
+    text = missing_steps(steps, {"s0": {}})
+    assert text.startswith("Unfinished: 1 of 20 steps are done. Missing: s1, s2, ")
+    assert text.endswith("s12 and 7 more.\n\n")
+    assert missing_steps(steps[:1], {"s0": {}}) == ""
 
 
 def test_time_spent_before_an_interruption_counts_and_tidying_waits_for_the_result(tmp_path: Path) -> None:

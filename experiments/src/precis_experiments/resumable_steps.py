@@ -36,6 +36,7 @@ from precis_text.errors import RunError, UserError
 RESULT_FILE = "result.json"
 STUDY_FILE = "study.json"
 _SPENT_FILE = "spent.json"
+_NAMED = 12  # unfinished steps that a table names
 #: An entry of a study's record -> the option that decides it; the name of the study is an argument.
 _OPTIONS = {
     "study": "",
@@ -296,12 +297,14 @@ def _read_study(path: Path) -> dict[str, Any]:
 
 
 def missing_steps(steps: Iterable[Step], results: Mapping[str, Result]) -> str:
-    """Return a line that names the steps without a result, followed by an empty one; "" if all are done."""
+    """Return a line that names the first steps without a result, followed by an empty one; "" if all are done."""
     names = [step.name for step in steps]
     left = [name for name in names if name not in results]
     if not left:
         return ""
-    return f"Unfinished: {len(names) - len(left)} of {len(names)} steps are done. Missing: {', '.join(left)}.\n\n"
+    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
+    done = f"{len(names) - len(left)} of {len(names)} steps are done"
+    return f"Unfinished: {done}. Missing: {', '.join(left[:_NAMED])}{more}.\n\n"
 
 
 def chosen_steps(steps: Iterable[Step], only: Sequence[str]) -> list[Step]:
