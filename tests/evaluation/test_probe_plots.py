@@ -261,7 +261,7 @@ def test_the_names_of_64_tokens_stand_apart_like_lines_of_text(tmp_path: Path, u
     rows_of, columns_of = (figure.axes[0] for figure in unsaved)
     left = [text.get_window_extent().y0 for text in reversed(rows_of.get_yticklabels())]
     below = [text.get_window_extent().x0 for text in columns_of.get_xticklabels()]
-    line = 1.2 * rows_of.get_yticklabels()[0].get_fontsize() * unsaved[0].dpi / 72
+    line = 1.2 * float(rows_of.get_yticklabels()[0].get_fontsize()) * unsaved[0].dpi / 72
     for places in (left, below):
         assert np.diff(places).mean() > line
 
@@ -310,7 +310,8 @@ def test_one_strong_weight_does_not_leave_the_others_dark(tmp_path: Path, unsave
         keys="k",
     )
     norm = unsaved[0].axes[0].images[0].norm
-    assert (norm.vmin, norm.vmax) == (0.0, pytest.approx(0.02, rel=0.2))
+    assert norm.vmin == 0.0
+    assert norm.vmax == pytest.approx(0.02, rel=0.2)
 
 
 def test_up_to_24_places_have_ticks_of_their_own(tmp_path: Path, unsaved: list[Figure]) -> None:
