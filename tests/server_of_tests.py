@@ -87,6 +87,7 @@ def run_pool(
     thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]}, daemon=True)
     thread.start()
     until = time.monotonic() + 30
-    while not server.started and time.monotonic() < until:
+    while not server.started and thread.is_alive() and time.monotonic() < until:
         time.sleep(0.01)
+    assert server.started, "\n".join([*told, *stacks()])
     return Running(f"http://127.0.0.1:{opened.getsockname()[1]}", served_model, server, thread, told)

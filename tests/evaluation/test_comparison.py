@@ -107,6 +107,8 @@ def test_the_page_shows_texts_as_text_with_marks_reasons_and_failures(comparison
     assert page.count("not all of the document was read") == 1
     assert page.count("<details") == page.count("<details open>") + 1 == 2
     assert page.count("<h3>Reference</h3>") == 1
+    assert '<th>model</th><th class="number">words</th>' in page
+    assert '<td>first</td><td class="number">8.0</td>' in page
     assert "cut off" not in page.partition("<h2>Documents</h2>")[2]
     assert "<script" not in page
 

@@ -1,6 +1,5 @@
 """Pictures are written with what they promise in them, matrices with every number."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,14 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
         save(figure, file)
 
     monkeypatch.setattr(probe_plots, "_save", keep)
+    return figures
+
+
+@pytest.fixture
+def unsaved(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that would be saved, which takes most of the time."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(probe_plots, "_save", lambda figure, _: figures.append(figure))
     return figures
 
 
@@ -244,54 +251,55 @@ def test_the_legend_of_one_panel_is_no_wider_than_the_picture(tmp_path: Path, dr
     assert inside(drawn[0])
 
 
-def test_letters_of_neighbouring_tokens_do_not_touch(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_the_names_of_64_tokens_stand_apart_like_lines_of_text(tmp_path: Path, unsaved: list[Figure]) -> None:
     words = [f"word{n}" for n in range(64)]
-    found = attention_map(prefix=0, rows=64, keys=64)
-    draw_maps(
-        {1: found}, tmp_path / "a.png", title="t", queries="q", keys="k", query_tokens=words, key_tokens=words
-    )
-    FigureCanvasAgg(drawn[0]).draw()
-    axes = drawn[0].axes[0]
-    names = [text.get_window_extent() for text in axes.get_xticklabels()]
-    assert all(left.x1 <= right.x0 for left, right in pairwise(names))
-    names = [text.get_window_extent() for text in axes.get_yticklabels()]
-    assert all(lower.y1 <= upper.y0 for upper, lower in pairwise(names))
+    for rows, keys in ((64, 2), (2, 64)):
+        found = attention_map(prefix=0, rows=rows, keys=keys)
+        names = {"query_tokens" if rows == 64 else "key_tokens": words}
+        draw_maps({1: found}, tmp_path / "a.png", title="t", queries="q", keys="k", **names)
+        FigureCanvasAgg(unsaved[-1]).draw()
+    rows_of, columns_of = (figure.axes[0] for figure in unsaved)
+    left = [text.get_window_extent().y0 for text in reversed(rows_of.get_yticklabels())]
+    below = [text.get_window_extent().x0 for text in columns_of.get_xticklabels()]
+    line = 1.2 * float(rows_of.get_yticklabels()[0].get_fontsize()) * unsaved[0].dpi / 72
+    for places in (left, below):
+        assert np.diff(places).mean() > line
 
 
 @pytest.mark.parametrize(("count", "step"), [(64, 1), (65, 2), (128, 2), (129, 3)])
-def test_at_most_64_tokens_are_named(count: int, step: int, tmp_path: Path, drawn: list[Figure]) -> None:
+def test_at_most_64_tokens_are_named(count: int, step: int, tmp_path: Path, unsaved: list[Figure]) -> None:
     found = attention_map(prefix=0, rows=count)
     words = list(map(str, range(count)))
     draw_maps({1: found}, tmp_path / "a.png", title="t", queries="q", keys="k", query_tokens=words)
-    shown = [text.get_text() for text in drawn[0].axes[0].get_yticklabels()]
+    shown = [text.get_text() for text in unsaved[0].axes[0].get_yticklabels()]
     assert shown == words[::step]
 
 
 @pytest.mark.parametrize(("layers", "shape"), [(1, (1, 1)), (4, (1, 4)), (5, (2, 4)), (9, (3, 4))])
 def test_as_many_panels_as_fit_the_page_stand_in_a_row(
-    layers: int, shape: tuple[int, int], tmp_path: Path, drawn: list[Figure]
+    layers: int, shape: tuple[int, int], tmp_path: Path, unsaved: list[Figure]
 ) -> None:
     maps = {layer: attention_map() for layer in range(1, layers + 1)}
     draw_maps(maps, tmp_path / "a.png", title="t", queries="q", keys="k")
-    panels = [axes for axes in drawn[0].axes if axes.images]
+    panels = [axes for axes in unsaved[0].axes if axes.images]
     assert len(panels) == layers
     places = [panel.get_subplotspec() for panel in panels]
     assert {place.get_geometry()[:2] for place in places if place} == {shape}
 
 
 def test_the_title_of_a_map_says_the_share_of_its_prefix_and_a_map_without_one_says_nothing(
-    tmp_path: Path, drawn: list[Figure]
+    tmp_path: Path, unsaved: list[Figure]
 ) -> None:
     with_prefix, without = attention_map(), attention_map(prefix=0)
     draw_maps({1: with_prefix}, tmp_path / "a.png", title="t", queries="q", keys="k")
     draw_maps({1: without}, tmp_path / "a.png", title="t", queries="q", keys="k")
-    titles = [figure.axes[0].get_title() for figure in drawn]
+    titles = [figure.axes[0].get_title() for figure in unsaved]
     assert titles == [f"layer 1, prefix {with_prefix.prefix_share:.0%}", "layer 1"]
-    assert [figure.get_supxlabel() for figure in drawn] == ["key (prefix columns | k)", "key (k)"]
-    assert [len(figure.axes[0].lines) for figure in drawn] == [1, 0]
+    assert [figure.get_supxlabel() for figure in unsaved] == ["key (prefix columns | k)", "key (k)"]
+    assert [len(figure.axes[0].lines) for figure in unsaved] == [1, 0]
 
 
-def test_one_strong_weight_does_not_leave_the_others_dark(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_one_strong_weight_does_not_leave_the_others_dark(tmp_path: Path, unsaved: list[Figure]) -> None:
     weights = np.full((40, 50), 0.02)
     weights[0, 0] = 1.0  # one of 2,000
     draw_maps(
@@ -301,36 +309,36 @@ def test_one_strong_weight_does_not_leave_the_others_dark(tmp_path: Path, drawn:
         queries="q",
         keys="k",
     )
-    norm = drawn[0].axes[0].images[0].norm
+    norm = unsaved[0].axes[0].images[0].norm
     assert norm.vmin == 0.0
     assert norm.vmax == pytest.approx(0.02, rel=0.2)
 
 
-def test_up_to_24_places_have_ticks_of_their_own(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_up_to_24_places_have_ticks_of_their_own(tmp_path: Path, unsaved: list[Figure]) -> None:
     for count in (24, 25):
         points = tuple(Point(x, 30.0, None, None, 1) for x in (*range(count - 1), 1000))
         draw_curves([[Curve("a", "rougeL", points)]], tmp_path / "c.png", xlabel="x", logarithmic=False)
-    ticks = [figure.axes[0].get_xticks().tolist() for figure in drawn]
+    ticks = [figure.axes[0].get_xticks().tolist() for figure in unsaved]
     assert ticks[0] == [0, 1000]
     assert len(ticks[1]) > 2
 
 
-def test_what_bars_are_is_said_where_there_are_any(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_what_bars_are_is_said_where_there_are_any(tmp_path: Path, unsaved: list[Figure]) -> None:
     bar, plain = Point(5, 30.0, 29.0, 31.0, 3), Point(5, 30.0, None, None, 1)
     level = Curve("level", "rougeL", (Point(None, 35.0, 34.0, 36.0, 1),))
     for point in (bar, plain):
         lines = [Curve("a", "rougeL", (point,)), level]
         draw_curves([lines], tmp_path / "c.png", xlabel="x", logarithmic=False, bars="what bars are")
-    assert [figure.get_suptitle() for figure in drawn] == ["what bars are", ""]
-    assert [line.get_linestyle() for line in drawn[0].axes[0].lines] == ["-", "-", "--"]
-    assert drawn[0].axes[0].get_xscale() == "linear"
+    assert [figure.get_suptitle() for figure in unsaved] == ["what bars are", ""]
+    assert [line.get_linestyle() for line in unsaved[0].axes[0].lines] == ["-", "-", "--"]
+    assert unsaved[0].axes[0].get_xscale() == "linear"
 
 
-def test_a_level_alone_has_no_places(tmp_path: Path, drawn: list[Figure]) -> None:
+def test_a_level_alone_has_no_places(tmp_path: Path, unsaved: list[Figure]) -> None:
     level = Curve("level", "rougeL", (Point(None, 35.0, None, None, 1),))
     draw_curves([[level]], tmp_path / "c.png", xlabel="x", logarithmic=True)
-    assert drawn[0].axes[0].get_xticks().tolist() == []
-    assert drawn[0].axes[0].get_xscale() == "linear"
+    assert unsaved[0].axes[0].get_xticks().tolist() == []
+    assert unsaved[0].axes[0].get_xscale() == "linear"
 
 
 def test_runs_of_an_unnamed_task_and_of_a_level_are_named_when_they_lack() -> None:

@@ -317,6 +317,14 @@ def test_several_seeds_are_compared_in_pairs_and_a_single_run_with_each(seeds: R
     assert seeds.system("a").metrics["rouge1"].samples == 10_000
 
 
+def test_what_a_report_holds_for_each_example_is_not_printed_with_it(seeds: Report) -> None:
+    for printed_ in (repr(seeds), repr(seeds.systems[0])):
+        assert not [
+            name for name in ("predictions", "examples", "corpus", "runs", "pairs") if f"{name}=" in printed_
+        ]
+    assert "faithful=" not in repr(seeds)
+
+
 def test_the_notes_say_what_an_interval_of_several_seeds_covers() -> None:
     two = score(_SEEDS, _PAIRS, baselines=(), intervals=_QUICK, pools={"a": ["a 1", "a 3"], "b": _POOLS["b"]})
     a, b = (note for note in two.notes if "runs" in note)

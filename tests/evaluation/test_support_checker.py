@@ -95,7 +95,9 @@ def test_a_batch_holds_texts_of_similar_length() -> None:
         lambda _, __, inputs: widths.append(inputs["input_ids"].shape[1]), with_kwargs=True
     )
     long, short = "Ann sings in the hall. " * 4, "Ann sings."
-    found = checker._probabilities([(short, short), (long, long), (short, short), (long, long)])
-    assert widths == [len(our_tokenizer()(text, text)["input_ids"]) for text in (short, long)]
-    np.testing.assert_allclose(found[:2], found[2:], atol=1e-5)
-    assert found[0] == pytest.approx(probability(model, 0, short, short), abs=1e-5)
+    for longer in ((long, long), (long, short), (short, long)):
+        widths.clear()
+        found = checker._probabilities([(short, short), longer, (short, short), longer])
+        assert widths == [len(our_tokenizer()(*texts)["input_ids"]) for texts in ((short, short), longer)]
+        np.testing.assert_allclose(found[:2], found[2:], atol=1e-5)
+        assert found[0] == pytest.approx(probability(model, 0, short, short), abs=1e-5)

@@ -187,6 +187,7 @@ def test_a_resample_is_scored_as_its_texts_are(name: str) -> None:
     wanted = REFERENCES if values is None else [[text] for text in labels(7, values)]
     rows = np.random.default_rng(0).integers(0, ROWS, size=ROWS)
     again = scorer([given[row] for row in rows], [wanted[row] for row in rows])
+    assert "array" not in repr(again)
     assert scorer(given, wanted).resampled(rows) == pytest.approx(again.score, abs=1e-9)
 
 

@@ -2,19 +2,24 @@
 
 import asyncio
 import gzip
+import hashlib
 import json
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from typing import Any
 
 import httpx
 import pytest
 
 from precis.server import asgi_request
 from precis.server.asgi_request import Exchange, Room
+from precis.server.client_keys import Key, Keys
 from precis.server.limits import ApiError, Limits
+from precis.server.metrics import Metrics
+from precis.server.middleware import Access, Gate
 from tests.server.conftest import Serve, SlowModel
 from tests.server_of_tests import Running
 from tests.tiny_models import documents
@@ -235,3 +240,234 @@ def test_a_packed_body_is_refused_in_one_line_instead_of_being_read_as_text(serv
             "/v1/summarize", json={"text": documents(1)[0]}, headers={"Content-Encoding": "identity"}
         )
         assert plain.status_code == 200
+
+
+async def answered(
+    refused: ApiError, *parts: tuple[bytes, bool], **headers: str
+) -> tuple[int, dict[bytes, bytes], bytes, int]:
+    """Return the status, headers and body of an error's answer, and how many parts of the request are left."""
+    left = [{"type": "http.request", "body": body, "more_body": more} for body, more in parts]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return left.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "client": ("a", 1),
+    }
+    await Exchange(scope, receive, send, Limits(), Room(100)).refuse(refused)
+    assert [message.get("more_body") for message in sent] == [None, True, False]
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], dict(sent[0]["headers"]), body, len(left)
+
+
+def test_an_error_is_answered_with_what_its_client_needs() -> None:
+    status, headers, body, _ = asyncio.run(answered(ApiError(401, "invalid_api_key", "no key")))
+    assert (status, json.loads(body)["error"]["code"]) == (401, "invalid_api_key")
+    assert (headers[b"content-type"], int(headers[b"content-length"])) == (b"application/json", len(body))
+    assert headers[b"www-authenticate"] == b"Bearer"
+    assert not {b"retry-after", b"connection"} & {*headers}
+    assert headers[b"x-content-type-options"] == b"nosniff"
+    assert len(headers[b"x-request-id"]) == 32
+    _, headers, _, _ = asyncio.run(answered(ApiError(503, "queue_full", "full", retry_after=7)))
+    assert headers[b"retry-after"] == b"7"
+    assert not {b"www-authenticate", b"connection"} & {*headers}
+
+
+def test_the_rest_of_a_body_that_is_too_large_is_read_unless_its_client_waits_for_leave() -> None:
+    parts = (b"a", True), (b"b", True), (b"c", False), (b"next", True)
+    large = ApiError(413, "body_too_large", "too large")
+    _, headers, _, left = asyncio.run(answered(large, *parts))
+    assert (headers[b"connection"], left) == (b"close", 1)
+    _, _, _, left = asyncio.run(answered(large, *parts, expect="100-continue"))
+    assert left == 4
+    _, _, _, left = asyncio.run(answered(ApiError(422, "empty_document", "empty"), *parts))
+    assert left == 4
+
+
+def test_an_answer_keeps_its_own_headers_and_a_refusal_after_it_says_nothing() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def run() -> Exchange:
+        exchange = Exchange({"headers": []}, send, send, Limits(), Room(100))  # type: ignore[arg-type]
+        assert (exchange.status, exchange.bytes_in, exchange.key, exchange.client) == (0, 0, "-", "")
+        own = [(b"cache-control", b"max-age=5")]
+        await exchange.send({"type": "http.response.start", "status": 201, "headers": own})
+        await exchange.refuse(ApiError(500, "internal_error", "failed"))
+        return exchange
+
+    assert asyncio.run(run()).status == 201
+    (start,) = sent
+    assert [value for name, value in start["headers"] if name == b"cache-control"] == [b"max-age=5"]
+
+
+def test_bytes_of_a_body_are_counted_to_its_limit_and_give_their_room_back() -> None:
+    async def run() -> tuple[int, str]:
+        parts = iter([(b"12345", True), (b"67890", True), (b"!", False)])
+        room = Room(100)
+
+        async def receive() -> Any:
+            body, more = next(parts)
+            return {"type": "http.request", "body": body, "more_body": more}
+
+        exchange = Exchange({"headers": []}, receive, receive, Limits(body=10), room)  # type: ignore[arg-type]
+        assert [(await exchange.receive())["body"] for _ in range(2)] == [b"12345", b"67890"]
+        assert (exchange.held, room._left) == (10, 90)
+        with pytest.raises(ApiError) as refused:
+            await exchange.receive()
+        exchange.end()
+        assert (exchange.held, room._left) == (0, 100)
+        return exchange.bytes_in, refused.value.code
+
+    assert asyncio.run(run()) == (11, "body_too_large")
+
+
+def test_a_body_is_whole_with_its_only_part_and_then_keeps_its_room() -> None:
+    async def run() -> tuple[bool, str]:
+        parts = iter([{"type": "http.request", "body": b"123456"}, {"type": "http.disconnect"}])
+        room = Room(10)
+
+        async def receive() -> Any:
+            return next(parts)
+
+        exchange = Exchange({"headers": []}, receive, receive, Limits(), room)  # type: ignore[arg-type]
+        await exchange.receive()
+        return Taker(room, "other").take(5), (await exchange.receive())["type"]
+
+    assert asyncio.run(run()) == (False, "http.disconnect")
+
+
+def gate(app: Any, *, keys: Keys | None = None, limits: Limits | None = None) -> Gate:
+    access = Access(keys=keys, origins=frozenset({"https://example.org"}))
+    return Gate(
+        app,
+        access=access,
+        limits=limits or Limits(),
+        metrics=Metrics(),
+        routes=frozenset({"/", "/v1/summarize"}),
+    )
+
+
+async def through(
+    made: Gate, path: str = "/v1/summarize", *headers: tuple[str, str], method: str = "POST"
+) -> tuple[int, str]:
+    """Return the status of an answer and the code of its error."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    told = [(name.encode(), value.encode()) for name, value in headers]
+    scope = {"type": "http", "method": method, "path": path, "headers": told, "client": ("a", 1)}
+    await made(scope, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], json.loads(body)["error"]["code"] if body else ""
+
+
+async def accepts(scope: Any, receive: Any, send: Any) -> None:
+    """An application that answers everything but HEAD, which it never sees."""
+    await send({"type": "http.response.start", "status": 200 if scope["method"] != "HEAD" else 405})
+
+
+SECRET = "s" * 40
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "told"),
+    [
+        ("/v1/summarize", [], (401, "invalid_api_key")),
+        ("/v1/summarize", [("authorization", f"Bearer {SECRET}")], (200, "")),
+        ("/v1/summarize", [("authorization", f"Bearer {SECRET}")] * 2, (400, "two_keys")),
+        ("/v1/summarize", [("authorization", f"Bearer {SECRET}x")], (401, "invalid_api_key")),
+        ("/health", [], (200, "")),
+        ("/health/", [], (401, "invalid_api_key")),
+    ],
+)
+def test_a_path_that_is_not_open_needs_one_key(path: str, headers: Any, told: tuple[int, str]) -> None:
+    keys = Keys((Key("ann", hashlib.sha256(SECRET.encode()).digest()),))
+    assert asyncio.run(through(gate(accepts, keys=keys), path, *headers)) == told
+
+
+@pytest.mark.parametrize(
+    ("headers", "told"),
+    [
+        ([("host", "localhost:80")], (200, "")),
+        ([("host", "[::1]")], (200, "")),
+        ([("host", "LOCALHOST")], (200, "")),
+        ([], (403, "unknown_host")),
+        ([("host", "evil.example")], (403, "unknown_host")),
+        ([("host", "localhost:80"), ("origin", "http://LOCALHOST:80")], (200, "")),
+        ([("host", "localhost:80"), ("origin", "http://localhost:81")], (403, "other_origin")),
+        ([("host", "localhost"), ("origin", "https://Example.org")], (200, "")),
+        ([("host", "localhost"), ("content-encoding", "Identity")], (200, "")),
+        ([("host", "localhost"), ("content-encoding", "")], (200, "")),
+        ([("host", "localhost"), ("content-encoding", "gzip")], (415, "encoded_body")),
+        ([("host", "localhost"), ("content-length", "10")], (200, "")),
+        ([("host", "localhost"), ("content-length", "11")], (413, "body_too_large")),
+        ([("host", "localhost"), ("content-length", "-1")], (400, "bad_length")),
+    ],
+)
+def test_without_keys_hosts_origins_and_sizes_decide(headers: Any, told: tuple[int, str]) -> None:
+    assert asyncio.run(through(gate(accepts, limits=Limits(body=10)), "/v1/summarize", *headers)) == told
+
+
+def test_requests_of_a_key_are_counted_but_not_those_for_models() -> None:
+    keys = Keys((Key("ann", hashlib.sha256(SECRET.encode()).digest()),))
+    made = gate(accepts, keys=keys, limits=Limits(per_minute=1))
+    header = ("authorization", f"Bearer {SECRET}")
+    paths = ["/v1/models"] * 3 + ["/v1/summarize"] * 2
+    found = [asyncio.run(through(made, path, header))[0] for path in paths]
+    assert found == [200, 200, 200, 200, 429]
+
+
+def test_what_is_no_request_passes_only_at_the_beginning_and_the_end() -> None:
+    seen: list[str] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["type"])
+
+    async def run() -> None:
+        nothing: Any = None
+        for kind in ("lifespan", "websocket"):
+            await gate(app)({"type": kind}, nothing, nothing)
+
+    asyncio.run(run())
+    assert seen == ["lifespan"]
+
+
+def test_a_fault_and_a_head_are_answered(caplog: pytest.LogCaptureFixture) -> None:
+    async def fails(scope: Any, receive: Any, send: Any) -> None:
+        raise ZeroDivisionError
+
+    host = ("host", "localhost")
+    assert asyncio.run(through(gate(fails), "/", host)) == (500, "internal_error")
+    assert "fault" in [each.message for each in caplog.records]
+    assert asyncio.run(through(gate(accepts), "/", host, method="HEAD")) == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "host", "bounded", "route"),
+    [
+        ("/v1/summarize", "localhost", False, "/v1/summarize"),
+        ("/v1/summarize", "evil.example", True, "/v1/summarize"),
+        ("/", "localhost", True, "/"),
+        ("/nowhere", "localhost", False, "other"),
+    ],
+)
+def test_lines_of_requests_that_cost_nothing_are_bounded(
+    path: str, host: str, bounded: bool, route: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "precis.server"):
+        asyncio.run(through(gate(accepts), path, ("host", host)))
+    told = [vars(each) for each in caplog.records if each.message == "request"]
+    assert [(each["bounded"], each["fields"]["route"]) for each in told] == [(bounded, route)]

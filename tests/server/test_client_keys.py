@@ -204,3 +204,27 @@ def test_requests_of_a_key_have_no_limit_in_a_minute_by_default() -> None:
     assert Limits().per_minute == 0
     rates = Rates(0)
     assert [rates.wait("a") for _ in range(1000)] == [0] * 1000
+
+
+def test_a_secret_of_16_letters_opens_by_its_own_scheme_alone(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text(f"ann {'s' * 16}\n\n  # old: eve {'e' * 40}\nbob {'t' * 40}\n")
+    keys = Keys.read(path)
+    assert [key.name for key in keys.keys] == ["ann", "bob"]
+    opened = [keys.find(f"{scheme} {'s' * 16}".encode()) for scheme in ("Bearer", "bearer", "Basic")]
+    assert [key and key.name for key in opened] == ["ann", "ann", None]
+    assert [keys.find(sent) for sent in (b"", b"Bearer", b"Bearer " + b"s" * 15)] == [None] * 3
+    path.write_text(f"ann {'s' * 16} more\n")
+    with pytest.raises(UserError, match="line 1: write a name, a space and a secret"):
+        keys.reload()
+    assert Keys(keys.keys).reload() == 2  # without a file they stay
+
+
+def test_a_file_of_keys_has_at_most_a_mebibyte(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    line = f"ann {'s' * 16}\n"
+    path.write_text(line + "#" * ((1 << 20) - len(line)))
+    assert len(Keys.read(path).keys) == 1
+    path.write_text(line + "#" * ((1 << 20) - len(line) + 1))
+    with pytest.raises(UserError):
+        Keys.read(path)

@@ -13,6 +13,7 @@ from precis.server.client_keys import Keys
 from precis.server.limits import Limits
 from precis.server.listener import Address
 from precis.server.server_run import access_to
+from precis.server.summarize_routes import _value
 from precis_text.documents import reader
 from precis_text.errors import UserError
 from tests.document_files import lines_of, pdf, word
@@ -180,6 +181,43 @@ def test_a_file_that_takes_too_long_is_refused_and_the_next_one_is_read(
         assert late.headers["retry-after"]
         go.set()
         assert client.post("/v1/documents", files=form(("b.txt", b"Ann sings."))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("words", "12", 12),
+        ("beams", "123456789", 123_456_789),
+        ("tokens", "1234567890", "1234567890"),  # which the schema refuses
+        ("words", "-3", "-3"),
+        ("words", "\uff11", "\uff11"),
+        ("about", "12", "12"),
+        ("support", "true", True),
+        ("stream", "false", False),
+        ("stream", "perhaps", "perhaps"),
+        ("about", "true", "true"),
+    ],
+)
+def test_the_fields_of_a_form_are_numbers_switches_or_texts(name: str, text: str, value: object) -> None:
+    found = _value(name, text)
+    assert (found, type(found)) == (value, type(value))
+
+
+def test_a_form_has_up_to_20_options_of_100_000_bytes(service: Running) -> None:
+    file = form(("n" * 300 + ".txt", b"Ann sings."))
+
+    def code(**data: str) -> str:
+        with service.client() as client:
+            return client.post("/v1/summarize", files=file, data=data).json()["error"]["code"]
+
+    assert code(**{f"option{n}": "x" for n in range(20)}) == "extra_forbidden"
+    assert code(**{f"option{n}": "x" for n in range(21)}) == "bad_form"
+    assert [code(about="a" * count) for count in (100_000, 100_001)] == ["string_too_long", "bad_form"]
+    with service.client() as client:
+        (document,) = client.post("/v1/documents", files=file).json()["documents"]
+        refused = client.post("/v1/documents", files=[("f" * 60, ("a.txt", b"A."))]).json()["error"]
+    assert document["name"] == "n" * 200
+    assert refused["param"] == "f" * 50
 
 
 # ---- pages of other sites

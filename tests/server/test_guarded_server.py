@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from precis.messages import silent
-from precis.server.connections import ConnectionLimits, GuardedServer, tell_supervisor
+from precis.server.connections import ConnectionLimits, GuardedServer, most_open, tell_supervisor
 from precis.server.listener import is_loopback, listen, url_of
 from precis_text.errors import UserError
 from tests.server.conftest import Serve, SlowModel
@@ -96,3 +96,32 @@ def test_ctrl_c_ends_a_server_by_its_exit_code_alone(monkeypatch: pytest.MonkeyP
     with pytest.raises(SystemExit) as ended:
         server.run()
     assert ended.value.code == 130
+
+
+@pytest.mark.parametrize(("grace", "seconds"), [(0.2, 1), (1.4, 1), (2.6, 3)])
+def test_a_server_waits_whole_seconds_and_tells_nobody_what_it_is(grace: float, seconds: int) -> None:
+    config = GuardedServer(None, connections=ConnectionLimits(), grace=grace, notify=silent).config
+    assert config.timeout_graceful_shutdown == seconds
+    assert (config.server_header, config.access_log, config.timeout_keep_alive) == (False, False, 30)
+    assert config.h11_max_incomplete_event_size == 65_536
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted", "fit", "raised"),
+    [
+        (-1, -1, 5000, 5000, None),
+        (100, -1, 5000, 5000, 5256),
+        (100, 1000, 5000, 744, 1000),
+        (100, 1000, 50, 50, 306),
+        (306, 1000, 50, 50, None),
+        (100, 120, 50, 16, 120),
+    ],
+)
+def test_as_many_connections_as_files_allow_are_open_and_at_least_16(
+    soft: int, hard: int, wanted: int, fit: int, raised: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr("resource.getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr("resource.setrlimit", lambda _, both: limits.append(both))
+    assert most_open(wanted) == fit
+    assert limits == ([] if raised is None else [(raised, hard)])

@@ -1,6 +1,9 @@
 """The official client of OpenAI's interface can use the service."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +11,12 @@ from openai import BadRequestError, NotFoundError, OpenAI
 
 from precis.generation.summarizer import Summarizer
 from precis.generation.summary import Summary
+from precis.server.engine import Ask
+from precis.server.limits import ApiError, Limits
+from precis.server.openai_routes import ChatRequest, InputItem, _ask, _Chat, _deltas, _parts, _Responses
 from precis.server.served_model import ServedModel
+from precis.server.service import Service
+from precis_text.length import make_length
 from tests.server_of_tests import Running
 from tests.tiny_models import documents
 
@@ -96,3 +104,94 @@ def test_a_response_that_was_cut_says_why_and_a_whole_one_does_not(client: OpenA
     assert cut.incomplete_details is not None
     assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")
     assert (whole.status, whole.incomplete_details) == ("completed", None)
+
+
+MADE = Summary(text="It rains. Bob left.", document_tokens=9, tokens_read=7, summary_tokens=4)
+
+
+def events_of(parts: Iterable[str]) -> list[Any]:
+    return [json.loads(part.partition("data: ")[2]) for part in parts if "[DONE]" not in part]
+
+
+@pytest.mark.parametrize(("finished", "status"), [(True, "completed"), (False, "incomplete")])
+def test_the_events_of_a_response_are_numbered_and_have_one_place(finished: bool, status: str) -> None:
+    form = _Responses("1", "m", 5)
+    summary = replace(MADE, finished=finished)
+    events = events_of([*form.begin(), form.delta("It rains."), *form.end(summary, usage=True)])
+    assert [event["sequence_number"] for event in events] == list(range(9))
+    assert {event.get("output_index", 0) for event in events} == {0}
+    assert {event["content_index"] for event in events if "part" in event or "delta" in event} == {0}
+    whole = events[-1]["response"]
+    assert (events[-1]["type"], whole["status"]) == (f"response.{status}", status)
+    assert whole["usage"] == {
+        "input_tokens": 7, "output_tokens": 4, "total_tokens": 11, "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }  # fmt: skip
+    assert [item["content"][0]["text"] for item in whole["output"]] == [MADE.text]
+    assert (whole["created_at"], whole["parallel_tool_calls"]) == (5, False)
+    failed = events_of([form.failed(ApiError(503, "too_late", "late"))])[0]
+    assert (failed["response"]["status"], failed["response"]["error"]["message"]) == ("failed", "late")
+
+
+@pytest.mark.parametrize("usage", [True, False])
+def test_the_chunks_of_a_chat_are_those_of_one_choice_and_count_tokens_if_asked(usage: bool) -> None:
+    form = _Chat("1", "m", 5)
+    chunks = events_of(
+        [*form.begin(), form.delta("It rains."), *form.end(replace(MADE, finished=False), usage=usage)]
+    )
+    choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+    assert [(choice["index"], choice["finish_reason"]) for choice in choices] == [
+        (0, None), (0, None), (0, "length"),
+    ]  # fmt: skip
+    assert [choice["delta"].get("content") for choice in choices] == ["", "It rains.", None]
+    counts = {"prompt_tokens": 7, "completion_tokens": 4, "total_tokens": 11}
+    assert [chunk["usage"] for chunk in chunks if "usage" in chunk] == [counts] * usage
+    whole = form.whole(MADE)
+    assert (whole["choices"][0]["index"], whole["choices"][0]["finish_reason"]) == (0, "stop")
+    assert (whole["created"], whole["usage"]) == (5, counts)
+
+
+def asked(
+    *, system: str = "", tokens: int | None = None, modes: tuple[str, ...] = ("abstract",), **body: Any
+) -> Ask:
+    """The options of a chat with a model of these modes."""
+    unused: Any = None
+    pool: Any = SimpleNamespace(names=["m"], modes=lambda _: modes)
+    service = Service(pool, unused, Limits(), unused, unused, counting=unused)
+    messages: list[Any] = [{"role": "user", "content": TEXT}]
+    return _ask(service, ChatRequest(model="m", messages=messages, **body), system, tokens)
+
+
+def test_tokens_cap_a_summary_unless_words_or_sentences_do() -> None:
+    assert asked(tokens=9).length == make_length(tokens=9)
+    assert asked(tokens=10_000_000).length == make_length(tokens=20_000)
+    assert asked(tokens=9, words=5).length == make_length(words=5)
+    assert asked(tokens=9, sentences=2).length == make_length(sentences=2)
+    assert asked().length == make_length()
+
+
+def test_an_instruction_is_for_models_that_write_and_has_at_most_2000_characters() -> None:
+    assert asked(system="s" * 2000).instruction == "s" * 2000
+    with pytest.raises(ApiError, match="at most 2,000 characters"):
+        asked(system="s" * 2001)
+    assert asked(system="shorten", modes=("extract", "abstract")).instruction is None
+    assert asked(system="shorten", modes=("extract", "abstract"), mode="abstract").instruction == "shorten"
+    assert asked().instruction is None
+
+
+def test_system_messages_are_joined_and_the_last_user_message_is_the_document() -> None:
+    roles = ("system", "user", "developer", "assistant", "user", "tool")
+    items = [InputItem(role=role, content=f"{place}") for place, role in enumerate(roles)]  # type: ignore[arg-type]
+    assert _parts(items, "messages") == ("0\n2", "4")
+    parts: list[Any] = [{"type": "text", "text": "a"}, {"type": "input_text", "text": "b"}]
+    assert InputItem(role="user", content=parts).read("input") == "a\nb"
+    for wrong in ({"type": "image", "text": "a"}, {"type": "text"}):
+        content: list[Any] = [*parts, wrong]
+        with pytest.raises(ApiError, match="only text can be summarized"):
+            InputItem(role="user", content=content).read("input")
+
+
+def test_the_unsent_rest_of_a_summary_goes_out_sentence_by_sentence() -> None:
+    assert _deltas(TEXT, MADE, 0) == ["It rains. ", "Bob left."]
+    assert _deltas(TEXT, MADE, len("It rains.")) == [" Bob left."]
+    assert _deltas(TEXT, MADE, len(MADE.text)) == []

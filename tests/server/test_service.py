@@ -8,8 +8,9 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,7 @@ from precis.server.metrics import Metrics
 from precis.server.schemas import SummarizeAnswer
 from precis.server.served_model import ServedModel
 from precis.server.service import Service, plain  # type: ignore[attr-defined]
+from precis.server.summarize_routes import _all, _one
 from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from tests.server.conftest import Serve, SlowModel
@@ -453,3 +455,40 @@ def test_batches_are_counted_in_powers_of_two() -> None:
     metrics.batch(4, 0.1)
     counts = re.findall(r'precis_batch_documents_bucket{le="(\d+)\.0"} (\d)', metrics.text().decode())
     assert counts == [(str(2**n), "0" if n < 2 else "1") for n in range(7)]
+
+
+class SecondFails:
+    """A service of two documents, the second of which gets an error."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    @asynccontextmanager
+    async def working(self, *_: object, **__: object) -> AsyncIterator[list[str]]:
+        yield ["a", "b"]
+
+    async def answer(self, index: int, job: str, *, support: bool) -> dict[str, str]:
+        if job == "b":
+            raise self.error
+        return {"summary": job}
+
+
+@pytest.mark.parametrize(
+    ("error", "is_listed"),
+    [
+        (ApiError(422, "cannot_be_summarized", "is odd"), True),
+        (ApiError(503, "too_late", "is late"), False),
+        (ZeroDivisionError(), False),
+    ],
+)
+def test_only_what_is_wrong_with_a_document_stands_in_its_place(error: Exception, is_listed: bool) -> None:
+    service: Any = SecondFails(error)
+    unused: Any = None
+    work = _all(service, unused, ["a", "b"], unused, support=False, passages=(), names=["a.txt", "b.txt"])
+    if not is_listed:
+        with pytest.raises(type(error)):
+            asyncio.run(work)
+        return
+    first, second = asyncio.run(work)
+    assert (first, second.message) == ({"summary": "a"}, "b.txt: is odd")
+    assert _one(1, second)["index"] == 1

@@ -282,7 +282,7 @@ def _spectrum(axes: Any, adapter: str, found: Spectrum, number: int) -> None:
         return
     index = np.arange(1, len(found.cumulative) + 1)
     axes.plot(
-        index, found.cumulative, color=f"C{number % 10}", marker=_MARKERS[number % len(_MARKERS)],
+        index, found.cumulative, color=f"C{number}", marker=_MARKERS[number % len(_MARKERS)],
         markersize=max(3, 10 - 3 * number), markerfacecolor="none", markevery=max(1, len(index) // 12),
         linewidth=max(1.0, 2.6 - 0.8 * number), label=_plain(f"{adapter} ({MOST:.0%} at {found.rank})"),
     )  # fmt: skip
@@ -306,7 +306,7 @@ def draw_curves(
     figure = Figure(figsize=(5.0 * len(curves), 4.4), layout="constrained")
     for axes, lines in zip(figure.subplots(1, len(curves), squeeze=False)[0], curves, strict=True):
         for number, line in enumerate(lines):
-            _line(axes, line, color=f"C{number % 10}", marker=_MARKERS[number % len(_MARKERS)])
+            _line(axes, line, color=f"C{number}", marker=_MARKERS[number % len(_MARKERS)])
         places = sorted({p.x for line in lines for p in line.points if p.x is not None})
         if logarithmic and places:
             axes.set_xscale("log")
