@@ -10,6 +10,8 @@ from precis.data.text.encoding import encode_documents
 from precis.data.text.segments import Marked, Sentences, document_units
 from precis_text.control_characters import (
     UNIT_MARK,
+    join_parts,
+    main_part,
     mark_units,
     marked_starts,
     readable,
@@ -57,6 +59,12 @@ def test_no_model_and_no_reader_sees_a_mark() -> None:
     assert encode_documents([marked], tokenizer) == encode_documents([TEXT], tokenizer)
     assert readable(marked) == TEXT
     assert document_units(marked, tokenizer, Sentences()) == document_units(TEXT, tokenizer, Sentences())
+
+
+def test_only_the_first_of_a_documents_separators_counts() -> None:
+    document = join_parts("Ann sings.\x1fBob listens.", "It\x1frains.")
+    assert readable(document) == "Ann sings. Bob listens. [SEP] It\x1frains."
+    assert main_part(document) == "It\x1frains."
 
 
 def test_tokens_have_the_unit_that_is_marked() -> None:

@@ -116,6 +116,7 @@ def test_a_language_has_12_percent_of_the_words_and_more_than_the_others(
 )
 def test_number_words_have_their_values(code: str, word: str, value: float) -> None:
     assert languages()[code].numbers[word] == value
+    assert "zehnundzwanzig" not in languages()[code].numbers
 
 
 def test_months_are_twelve_and_only_german_nouns_have_capitals() -> None:

@@ -63,9 +63,8 @@ def core_quota(root: Path = Path("/")) -> float | None:
 def _groups(root: Path) -> Iterator[Path]:
     """Yield the folders of the groups of this process that can limit its processor time."""
     for line in _text(root / "proc/self/cgroup").splitlines():
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if number == "0" and not controllers:
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if not controllers:  # of version 2
             trees = [root / _GROUPS]
         elif "cpu" in controllers.split(","):
             trees = [root / _GROUPS / name for name in {controllers, "cpu"}]
