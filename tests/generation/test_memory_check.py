@@ -112,7 +112,7 @@ def test_where_the_system_lists_no_free_memory_its_free_pages_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_check, "Path", lambda path: tmp_path / path.lstrip("/"))
-    monkeypatch.setattr(memory_check.os, "sysconf", {"SC_AVPHYS_PAGES": 7, "SC_PAGE_SIZE": 4096}.__getitem__)
+    monkeypatch.setattr("os.sysconf", {"SC_AVPHYS_PAGES": 7, "SC_PAGE_SIZE": 4096}.__getitem__)
     assert free_bytes(torch.device("cpu")) == 7 * 4096
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/meminfo").write_text("MemAvailable:\n")

@@ -226,7 +226,7 @@ def test_a_summary_longer_than_its_document_is_the_document(reply: str, short: s
     ],
 )
 def test_the_sentences_that_a_cap_holds_stay_and_the_first_is_cut_if_it_must(
-    length: dict[str, int], text: str, finished: bool
+    length: dict[str, Any], text: str, finished: bool
 ) -> None:
     reply = "Ann sold Bob 3 boats. Bob paid for them, and her father built the boats."
     summary = one(writer(reply, check="free"), **length)
