@@ -35,6 +35,7 @@ from precis.generation.input_plan import (
     wanted_limit,
 )
 from precis.generation.summary import How, Long
+from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.tuning import Prefix, attach, method
 from precis_text.control_characters import join_parts
 from precis_text.errors import UserError
@@ -160,6 +161,7 @@ def test_an_instruction_may_leave_room_for_one_token_but_not_for_none() -> None:
 @pytest.mark.parametrize(
     ("config", "tokens"),
     [
+        (ZCodePPConfig(), 512),
         (T5Config(), 512),
         (SwitchTransformersConfig(), 512),
         (MT5Config(), 1024),
