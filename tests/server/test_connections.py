@@ -1,12 +1,14 @@
 """Clients that send nothing, or little: they keep nobody out, and their connections end."""
 
+import asyncio
 import socket
 import time
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
-from precis.server.connections import ConnectionLimits
+from precis.server.connections import ConnectionLimits, Connections
 from precis.server.limits import Limits
 from tests.server.conftest import Serve, SlowModel
 from tests.server_of_tests import Running
@@ -167,3 +169,54 @@ def test_a_body_slower_than_the_least_rate_is_given_up(serve: Serve) -> None:
 def test_the_time_of_a_body_grows_with_what_came() -> None:
     limits = Limits(rate=1000, seconds=60)
     assert [limits.body_due(count) for count in (0, 5000, 10**9)] == [10, 15, 60]
+
+
+class Client:
+    """A connection that notes whether it was closed."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.counted, self.is_closed = address, True, False
+        self.transport = self
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+
+def come(
+    connections: Connections, address: str, *, silent: bool = True, sending: bool = False
+) -> tuple[Client, bool]:
+    """Return a connection and whether it was let in."""
+    client: Any = Client(address)
+    is_let_in = connections.admit(client)
+    connections.stand(client, silent=silent, sending=sending)
+    return client, is_let_in
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server have fewer than 16 connections."""
+    monkeypatch.setattr("precis.server.connections.most_open", lambda wanted: wanted)
+
+
+@pytest.mark.usefixtures("few")
+def test_as_many_as_the_bounds_stay_and_one_more_closes_the_first() -> None:
+    async def run() -> list[bool]:
+        connections = Connections(ConnectionLimits(most=3, of_one=2))
+        clients, let_in = zip(*(come(connections, address) for address in "aaabb"), strict=True)
+        assert all(let_in)
+        return [client.is_closed for client in clients]
+
+    assert asyncio.run(run()) == [True, True, False, False, False]  # one of a's, then the first of all
+
+
+@pytest.mark.usefixtures("few")
+def test_those_that_send_a_body_give_way_after_the_silent_and_those_in_work_never() -> None:
+    async def run() -> tuple[list[bool], list[bool]]:
+        connections = Connections(ConnectionLimits(most=3))
+        sending, _ = come(connections, "a", silent=False, sending=True)
+        working, _ = come(connections, "a", silent=False)
+        silent, _ = come(connections, "a")
+        let_in = [come(connections, "b", silent=False)[1] for _ in range(3)]
+        return let_in, [each.is_closed for each in (silent, sending, working)]
+
+    assert asyncio.run(run()) == ([True, True, False], [True, True, False])
