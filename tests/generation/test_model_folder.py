@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -227,3 +227,15 @@ def test_a_model_may_have_twice_the_numbers_of_its_weights_and_a_table_of_positi
         ):
             check_memory(found, SimpleNamespace(from_config=build), given)
     assert bool(asked) == is_built
+
+
+def test_a_model_that_the_library_cannot_build_is_one_line() -> None:
+    found = ModelFolder(Path("m"), {}, {"a": TensorHeader("F32", (2, 3))})
+    for error, told in ((ValueError("12 heads\nand more"), "12 heads"), (RuntimeError(), "RuntimeError")):
+
+        def build(of: object, error: Exception = error) -> torch.nn.Module:
+            raise error
+
+        with pytest.raises(UserError) as caught:
+            check_memory(found, SimpleNamespace(from_config=build), cast(Any, SimpleNamespace()))
+        assert str(caught.value) == f"m/config.json: cannot build a model from it: {told}"

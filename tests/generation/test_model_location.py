@@ -155,6 +155,14 @@ def test_the_default_model_is_that_of_its_package_or_asked_for(
         locate("default")
 
 
+def test_an_invalid_configuration_is_named_by_its_file(folder: Path) -> None:
+    file = folder / "base" / "config.json"
+    file.write_text('{"model_type": "nothing"}')
+    with pytest.raises(UserError) as caught:
+        _ = locate(folder / "base").configuration
+    assert str(caught.value).startswith(f"{file}: invalid configuration: model_type='nothing' is unknown")
+
+
 @pytest.mark.parametrize("seeds", [None, [], "01", [0, True], [0, "1"]])
 def test_a_record_of_seeds_lists_whole_numbers(seeds: object, tmp_path: Path) -> None:
     (tmp_path / "seeds.json").write_text(json.dumps({"seeds": seeds}))

@@ -39,7 +39,7 @@ from precis.storage.model_files import (
 )
 from precis.storage.seal import has_seal
 from precis_text.bounded_io import read_json
-from precis_text.errors import UserError
+from precis_text.errors import UserError, first_line
 
 _logger = logging.getLogger("precis.models")
 _OURS = (*(family.config.model_type for family in FAMILIES), "zcodepp-pretraining")
@@ -195,8 +195,7 @@ def _build(kind: Any, config: PreTrainedConfig, place: Path) -> PreTrainedModel:
         build = getattr(kind, "from_config", None) or kind._from_config
         return cast(PreTrainedModel, build(config))
     except Exception as error:  # the library's layers raise many types
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UserError(f"{place}: cannot build a model from it: {first}") from error
+        raise UserError(f"{place}: cannot build a model from it: {first_line(error)}") from error
 
 
 def _check_types(found: ModelFolder) -> None:
