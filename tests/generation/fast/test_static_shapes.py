@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -178,7 +178,7 @@ def test_long_sources_are_padded_to_larger_pieces(source: int, room: int) -> Non
 
 def test_8_shapes_are_kept_and_4_gibibytes_together() -> None:
     loop = StaticLoop(Called())
-    batch: Any = SimpleNamespace(search=lambda: None, device=torch.device("cpu"))
+    batch = Mock(spec=StaticBatch, search=lambda: None, device=torch.device("cpu"))
 
     def use(key: int, size: int) -> list[Any]:
         loop._of(key, size, lambda: batch)
