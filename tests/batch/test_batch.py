@@ -145,7 +145,7 @@ class Deadly:
     def __init__(self, told: Path) -> None:
         self.told = told
 
-    def located(self) -> Self:
+    def locate_model(self) -> Self:
         return self
 
     def load(self, *, keep_going: bool) -> LoadedJob:
