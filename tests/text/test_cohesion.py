@@ -40,6 +40,7 @@ def test_short_announcements_and_halves_of_quotations_are_parts(text: str) -> No
         "Ann: he said \u201ccome in :(",
         "The hall (built by Ann) is cold.",
         "The hall [of Ann] is cold :]",
+        "The rate is in the half-open range [0.0, 1.0) here.",
     ],
 )
 def test_long_announcements_whole_quotations_items_and_turns_are_no_parts(text: str) -> None:

@@ -108,6 +108,8 @@ They paid for rent and so on and so on and so forth
 So on and so on and so forth
 And so on and so on and so on.
 They came back and they came back rich.
+I got an A and I got an A minus in maths
+They know the people I talk to and the people I talk to later
 Word for word and word for word again
 """,
     "a word that is no opener": """

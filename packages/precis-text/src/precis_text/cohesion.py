@@ -43,7 +43,8 @@ def _is_torn(text: str) -> bool:
         return text.count("„") != text.count("“") + text.count("”")
     opened, closed = text.count("“"), text.count("”")
     alone = opened > closed or (closed - opened) % 2 == 1  # Swedish opens and closes with one mark
-    is_open = any(text.count(one) > text.count(other) for one, other in ("()", "[]"))  # "1)" starts an item
+    link = text[max(text.rfind("["), 0) :] if "[" in text else "]"  # not "[0, 1)"
+    is_open = text.count("(") > text.count(")") or not ("]" in link or ")" in link)  # "1)" starts an item
     return alone or straight_quotes(text) % 2 == 1 or is_open
 
 

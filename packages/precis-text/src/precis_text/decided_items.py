@@ -16,34 +16,43 @@ from precis_text.units import TextUnit, is_item
 _TABLE = tomllib.loads(files("precis_text").joinpath("decided_items.toml").read_text("utf-8"))
 _DECISIONS, _TASKS = (frozenset(_TABLE[name].replace("\n", "").split("|")) for name in ("decisions", "tasks"))
 _LEAST = {True: 0.8, False: 0.4}  # of decisions and of tasks, as a share of the worth of the best unit
-_SAYS, _MEETING = (re.compile(_TABLE[name].replace("\n", ""), re.I) for name in ("says", "meeting"))
+_SAYS, _MEETING, _LIMITS = (
+    re.compile(_TABLE[name].replace("\n", ""), re.I) for name in ("says", "meeting", "limits")
+)
 _NOTE, _SAID = 500, 0.9  # most words of a note of a meeting, and the least worth of such a sentence in it
 _MOST_WORDS = 80  # of decisions that a summary without a requested length has room for
 
 
 def least_worths(units: Sequence[TextUnit]) -> list[float]:
     """Return the least worth of each unit as a share of the best one's; 0 for all others, which are most."""
-    is_short = sum(len(unit.text.split()) for unit in units) <= _NOTE
-    is_note = is_short and any(_MEETING.search(unit.text) for unit in units)
-    is_note = is_note and not any(unit.speaker for unit in units)
-    said = [is_note and not unit.aside and _says(unit.text) for unit in units]
     listed = listed_worths(units)
+    is_short = sum(len(unit.text.split()) for unit in units) <= _NOTE and not any(
+        unit.speaker for unit in units
+    )
+    is_note = is_short and _names_meeting(units)
+    said = [is_note and not unit.aside and _says(unit.text) for unit in units]
     return [_SAID if says else listed.get(place, 0.0) for place, says in enumerate(said)]
 
 
 def listed_worths(units: Sequence[TextUnit]) -> dict[int, float]:
-    """Return the least worth of the items of such lists, and of their heads, by place."""
-    found, least = {}, 0.0
+    """Return the least worth of the items of such lists, by place.
+
+    A list ends with the next heading or head of a list, and at a line without a mark that is apart. Manuals and release
+    notes have such heads, too: they count in a text that names a meeting, or next to another one.
+    """
     heads = [_head(unit) for unit in units]
-    has_decisions = not _DECISIONS.isdisjoint(heads)
-    for place, head in enumerate(heads):
-        is_head = head in _DECISIONS or (head in _TASKS and has_decisions)
-        if is_head:
-            least = _LEAST[head in _DECISIONS]
-        elif not is_item(units[place].text):
-            least = 0.0
-        if least:
+    known = {head for head in heads if head in _DECISIONS | _TASKS}
+    if _DECISIONS.isdisjoint(known) or (len(known) == 1 and not _names_meeting(units)):
+        return {}
+    found, least = {}, 0.0
+    for place, (unit, head) in enumerate(zip(units, heads, strict=True)):
+        is_apart = place > 0 and unit.start - units[place - 1].stop > 1
+        if head or unit.heading:
+            least = _LEAST[head in _DECISIONS] if head in known else 0.0
+        elif is_item(unit.text) and least:
             found[place] = least
+        elif is_apart:
+            least = 0.0
     return found
 
 
@@ -53,12 +62,16 @@ def decided_words(units: Sequence[TextUnit], sizes: Sequence[int]) -> int:
     return min(_MOST_WORDS, sum(sizes[place] for place, least in listed.items() if least == _LEAST[True]))
 
 
+def _names_meeting(units: Sequence[TextUnit]) -> bool:
+    return any(_MEETING.search(unit.text) for unit in units)
+
+
 def _says(text: str) -> bool:
-    """Check whether a sentence says that its writers agreed or decided."""
-    return _SAYS.search(text) is not None and not text.endswith("?")
+    """Check whether a sentence says that its writers agreed or decided, without "if" or "not"."""
+    return _SAYS.search(text) is not None and not text.endswith("?") and not _LIMITS.search(text)
 
 
 def _head(unit: TextUnit) -> str:
     """Return what a unit names as the head of a list, in small letters; "" if it heads none."""
-    is_head = unit.heading or unit.aside or announces(unit)
+    is_head = (unit.heading or unit.aside or announces(unit)) and not is_item(unit.text)
     return unit.text.lower().strip(" \t:.#*_0123456789") if is_head and not unit.speaker else ""

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, goes_on, halves, is_part
-from precis_text.decided_items import decided_words, listed_worths
+from precis_text.decided_items import decided_words
 from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.standalone import Readability
 from precis_text.unit_worth import read_worth, worths
-from precis_text.units import ENDED, TextUnit, as_shown, is_item, named_text, without_item_mark
+from precis_text.units import ENDED, TextUnit, as_shown, named_text, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
@@ -77,17 +77,16 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A
-    sentence that refers to the one before it is chosen after that one or together with it, and one that ends in
-    a colon after the next one. A unit is worth the more, the more readers understand it after the chosen units
-    before it (`standalone`). A decision that answers is chosen together with its question, and a short answer
-    with the turn that ends with the question, if it fits (`exchanges`). A unit is skipped if many of its word
-    pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at least half
-    the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half the
-    worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the
-    others until 85% of it are used, if the document has that many; messages with less than 5% of the best worth
-    stay out. Lists of decisions come with their heads, and without a cap there is more room for them
-    (`decided_items`). If no unit fits, the best one is chosen and the caller truncates it.
+    Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
+    that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
+    the next one. A unit is worth the more, the more readers understand it after the chosen units before it
+    (`standalone`). A decision that answers is chosen together with its question, and a short answer with the turn that
+    ends with the question, if it fits (`exchanges`). A unit is skipped if
+    many of its word pairs are chosen already, if it has only one or two words, or if it does not fit. Units with at
+    least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half
+    the worth of the best fill a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others
+    until 85% of it are used, if the document has that many; messages with less than 5% of the best worth stay out. If
+    no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -108,7 +107,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     for value, group in waiting:
         place, new = group[-1], extract.without_chosen(group)
         over = extract.spent + sum(extract.costs[each] for each in new) - limit
-        if not new or extract.says(place) or (extract.chosen and sizes[place] < waiting.fewest(place)):
+        if not new or extract.says(place) or (extract.chosen and sizes[place] < _FEWEST):
             continue
         if len(new) > 1 and ((over > 0 and (length.cap or extract.chosen)) or value < least):
             continue
@@ -178,7 +177,7 @@ def _fill(extract: _Extract, waiting: _Waiting, limit: float, *, least: float) -
             return
         place, new = group[-1], extract.without_chosen(group)
         fits = extract.spent + sum(extract.costs[each] for each in new) <= limit
-        if new and fits and extract.sizes[place] >= waiting.fewest(place) and not extract.says(place):
+        if new and fits and extract.sizes[place] >= _FEWEST and not extract.says(place):
             extract.add(new)
             waiting.choose(new)
 
@@ -224,21 +223,17 @@ class _Waiting:
         self._speakers = [unit.speaker for unit in units]
         self._readability = Readability(units)
         self._chosen: list[int] = []
-        self._listed = listed_worths(units)
-        self.heads = {place for place in self._listed if not is_item(units[place].text)}
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
         small = halves(units)
         courtesies = (place for place, unit in enumerate(units) if is_courtesy(unit))
         out = {*(place for place in questions.values() if only_asks(units[place])), *courtesies}
         is_out = [
-            place not in self.heads
-            and (place in out or unit.heading or unit.aside or is_part(unit) or (half and not on))
+            place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
             for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
         ]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
         starts = [is_written and half and on for half, on in zip(small, follows, strict=True)]
         is_open = [cut or announces(unit) for cut, unit in zip([*starts[1:], False], units, strict=True)]
-        is_open = [each or place in self.heads for place, each in enumerate(is_open)]
         self._needs = [
             None if is_out[place] else _needed(units, place, is_out, is_open, is_written=is_written)
             for place in range(len(units))
@@ -261,8 +256,7 @@ class _Waiting:
         ]
         self._unread: dict[tuple[int, ...], float] = {
             **{(place,): _ALONE * worth[place] for place in answers},
-            **{(place,): worth[place] * (_ALONE if place - 1 in self.heads else 1.0) for place in free},
-            **{(place, place + 1): worth[place] for place in self.heads},
+            **{(place,): worth[place] for place in free},
             **{(place - 1, place): _PAIRED * worth[place] for place in pairs},
         }
         self._heap = self._valued([*self._unread])
@@ -275,10 +269,6 @@ class _Waiting:
         while self._heap:
             value, group = heappop(self._heap)
             yield -value, group
-
-    def fewest(self, place: int) -> int:
-        """Return the fewest words of a unit that is not the only one; the head of a list may have one."""
-        return 1 if place in self.heads else _FEWEST
 
     def put_back(self, passed: Mapping[int, float]) -> None:
         """Let units wait again, with their worth, that were removed and not chosen."""
@@ -313,11 +303,7 @@ class _Waiting:
         """Return entries of the queue: a group is read as well as its unit that fewest readers understand."""
         asked = [(place, (*group, self._questions.get(place, place))) for group in groups for place in group]
         shares = iter(self._readability.shares(asked, self._chosen))
-        read = ((group, min(next(shares) for _ in group)) for group in groups)
-        return [
-            (-self._read_worth(group, 1.0 if group[-1] in self._listed else low), group)
-            for group, low in read
-        ]
+        return [(-self._read_worth(group, min(next(shares) for _ in group)), group) for group in groups]
 
     def _read_worth(self, group: tuple[int, ...], share: float) -> float:
         is_spoken = bool(self._speakers[group[0]])

@@ -29,7 +29,6 @@ _CLOSINGS = re.compile(
 _SECOND = 0.5  # least worth of the second sentence of a tldr, relative to the first
 _ENOUGH = 8  # words of a first sentence that may stand alone
 _POINTS, _LONGER = 3, (400, 2000, 8000)  # points of a short document; words beyond which there are two more
-_LEAST_POINT = 4  # words of a point that ends with a colon: "Decisions:" heads others
 _MORE, _MOST_WORDS = 1.25, 400  # steps to a longer list, and where they end
 _TEASER = 50  # words of a teaser without a requested length
 _OPENING = 0.35  # share of the units that a teaser may use
@@ -135,7 +134,6 @@ class KeyPoints(Form):
             if line.speaker and not line.shown.startswith(f"{line.speaker}:")
             else replace(line, shown=without_item_mark(line.shown))
             for line in lines
-            if not (line.shown.endswith(":") and length_in_words(line.shown) < _LEAST_POINT)
         ]
 
     def _fewest(self, source: ScoredText) -> int:
