@@ -277,9 +277,8 @@ def union_hits(references: Sequence[Tokens], candidates: Sequence[Tokens]) -> in
     """Count the matches of summary-level LCS (Lin 2004, section 3.2) between sentences of reference and candidate.
 
     Each reference sentence contributes the union of its longest common subsequences with all candidate sentences.
-    No token of either side counts twice (ROUGE-1.5.5 and rouge-score).
+    No token of either side counts twice (ROUGE-1.5.5 and rouge-score): a union has each place of a reference once.
     """
-    left_in_reference = Counter(token for sentence in references for token in sentence)
     left_in_candidate = Counter(token for sentence in candidates for token in sentence)
     positions = [_positions(candidate) for candidate in candidates]
     hits = 0
@@ -289,10 +288,9 @@ def union_hits(references: Sequence[Tokens], candidates: Sequence[Tokens]) -> in
             union |= _read_out(reference, candidate, bits)
         for index in sorted(union):
             token = reference[index]
-            if left_in_candidate[token] > 0 and left_in_reference[token] > 0:
+            if left_in_candidate[token] > 0:
                 hits += 1
                 left_in_candidate[token] -= 1
-                left_in_reference[token] -= 1
     return hits
 
 
