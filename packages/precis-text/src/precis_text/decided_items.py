@@ -15,7 +15,7 @@ from precis_text.units import TextUnit, is_item
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("decided_items.toml").read_text("utf-8"))
 _DECISIONS, _TASKS = (frozenset(_TABLE[name].replace("\n", "").split("|")) for name in ("decisions", "tasks"))
-_LEAST = {True: 0.8, False: 0.4}  # of decisions and of tasks, as a share of the worth of the best unit
+_DECISION, _TASK = 0.8, 0.4  # least worth of an item, as a share of that of the best unit
 _SAYS, _MEETING, _LIMITS = (
     re.compile(_TABLE[name].replace("\n", ""), re.I) for name in ("says", "meeting", "limits")
 )
@@ -26,10 +26,8 @@ _MOST_WORDS = 80  # of decisions that a summary without a requested length has r
 def least_worths(units: Sequence[TextUnit]) -> list[float]:
     """Return the least worth of each unit as a share of the best one's; 0 for all others, which are most."""
     listed = listed_worths(units)
-    is_short = sum(len(unit.text.split()) for unit in units) <= _NOTE and not any(
-        unit.speaker for unit in units
-    )
-    is_note = is_short and _names_meeting(units)
+    is_written = not any(unit.speaker for unit in units)
+    is_note = is_written and sum(len(unit.text.split()) for unit in units) <= _NOTE and _names_meeting(units)
     said = [is_note and not unit.aside and _says(unit.text) for unit in units]
     return [_SAID if says else listed.get(place, 0.0) for place, says in enumerate(said)]
 
@@ -41,14 +39,14 @@ def listed_worths(units: Sequence[TextUnit]) -> dict[int, float]:
     notes have such heads, too: they count in a text that names a meeting, or next to another one.
     """
     heads = [_head(unit) for unit in units]
-    known = {head for head in heads if head in _DECISIONS | _TASKS}
+    known = {*heads} & (_DECISIONS | _TASKS)
     if _DECISIONS.isdisjoint(known) or (len(known) == 1 and not _names_meeting(units)):
         return {}
     found, least = {}, 0.0
     for place, (unit, head) in enumerate(zip(units, heads, strict=True)):
         is_apart = place > 0 and unit.start - units[place - 1].stop > 1
         if head or unit.heading:
-            least = _LEAST[head in _DECISIONS] if head in known else 0.0
+            least = _DECISION if head in _DECISIONS else _TASK if head in _TASKS else 0.0
         elif is_item(unit.text) and least:
             found[place] = least
         elif is_apart:
@@ -59,7 +57,7 @@ def listed_worths(units: Sequence[TextUnit]) -> dict[int, float]:
 def decided_words(units: Sequence[TextUnit], sizes: Sequence[int]) -> int:
     """Return the words of the decisions that a summary without a requested length has room for."""
     listed = listed_worths(units)
-    return min(_MOST_WORDS, sum(sizes[place] for place, least in listed.items() if least == _LEAST[True]))
+    return min(_MOST_WORDS, sum(sizes[place] for place, least in listed.items() if least == _DECISION))
 
 
 def _names_meeting(units: Sequence[TextUnit]) -> bool:
