@@ -4,6 +4,7 @@ import ast
 import copy
 import importlib.machinery
 import importlib.util
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +29,7 @@ class Mutant:
         line: the line of the change in the source.
         was, now: the source of the changed expression.
         function: the innermost function around the change, as Python calls it (`Reader.read`); empty if none is.
+        place: 2 for the second of equal changes in one function, and so on.
         defines: what the statement at the top of the module defines, inside which the change is: names, and those of
             a class's own fields.
     """
@@ -40,6 +42,7 @@ class Mutant:
     now: str
     function: str = ""
     defines: frozenset[str] = frozenset()
+    place: int = 1
 
     @property
     def tree(self) -> ast.Module:
@@ -52,7 +55,8 @@ class Mutant:
     @property
     def name(self) -> str:
         """The change in words, without its line, which other changes move."""
-        return f"{self.module}: {self.was} -> {self.now}"
+        where = f"{self.module}.{self.function}" if self.function else self.module
+        return f"{where}: {self.was} -> {self.now}{f', place {self.place}' if self.place > 1 else ''}"
 
 
 def mutants(module: str) -> list[Mutant]:
@@ -60,11 +64,14 @@ def mutants(module: str) -> list[Mutant]:
     file = source_of(module)
     tree = ast.parse(_text(file))
     functions, defined = functions_around(tree), dict(_defined(tree))
-    found = []
+    found: list[Mutant] = []
+    equal: Counter[tuple[str, str, str]] = Counter()
     for number, (_, _, _, node, new) in enumerate(_changes(tree)):
         was, now = (ast.unparse(part.test if isinstance(part, ast.If) else part) for part in (node, new))
-        place = functions[node], defined[node]
-        found.append(Mutant(module, file, number, getattr(node, "lineno", 0), was, now, *place))
+        function, line = functions[node], getattr(node, "lineno", 0)
+        equal[function, was, now] += 1
+        place = equal[function, was, now]
+        found.append(Mutant(module, file, number, line, was, now, function, defined[node], place))
     return found
 
 

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,16 @@ def test_each_change_is_one_place_outside_texts_and_errors(module: str) -> None:
         ("2", "3"),
     ]
     assert len({ast.unparse(mutant.tree) for mutant in changes.mutants(module)}) == len(found)
+
+
+def test_equal_changes_of_a_function_have_names_of_their_own(module: str, tmp_path: Path) -> None:
+    (tmp_path / "larger_of_two.py").write_text("A = 7\ndef larger(a):\n    return a[7:7]\n")
+    changes._text.cache_clear()
+    assert [mutant.name for mutant in changes.mutants(module)] == [
+        "larger_of_two: 7 -> 8",
+        "larger_of_two.larger: 7 -> 8",
+        "larger_of_two.larger: 7 -> 8, place 2",
+    ]
 
 
 def test_that_two_rows_are_equally_long_is_an_assertion_and_is_not_changed() -> None:
@@ -236,8 +247,15 @@ def test_a_survivor_with_a_reason_is_explained(module: str, capsys: pytest.Captu
     bound = changes.mutants(module)[1]
     assert mutants._report([bound], lambda _: "survived", {bound.name: "both are right"}) == 0
     assert capsys.readouterr().out.startswith(
-        "survived: line 4, larger_of_two: a <= b -> a < b (both are right)"
+        "survived: line 4, larger_of_two.larger: a <= b -> a < b (both are right)"
     )
+
+
+def test_every_reason_is_that_of_a_change_which_exists() -> None:
+    reasons = [*tomllib.loads(mutants.KNOWN.read_text())]
+    modules = [name for name in modules_of(["precis", "precis_text"]) if any(key.startswith(name) for key in reasons)]
+    known = {mutant.name for module in modules for mutant in changes.mutants(module)}
+    assert not [key for key in reasons if key not in known]
 
 
 @pytest.mark.parametrize(("least", "code"), [(1.0, 1), (0.0, 0)])

@@ -54,17 +54,26 @@ WARMUP = 0.1  # share of the time
 
 @dataclass(frozen=True)
 class Variant:
-    """How an encoder reads: tokens of a local layer (0: all layers are global), global layers, tokens of a document."""
+    """How an encoder reads.
+
+    Attributes:
+        chunk: tokens of a local layer's chunk; 0 if all layers are global.
+        global_layers: how many of the layers are global.
+        global_first: whether these are the first layers, and not the last ones.
+        most: tokens that are read of a document.
+    """
 
     chunk: int
     global_layers: int = 1
+    global_first: bool = False
     most: int = MOST
 
     def plan(self, layers: int) -> LayerPlan:
         """Return the layer plan of an encoder with this many layers."""
         if not self.chunk:
             return dense_plan(layers)
-        return fusion_plan(layers, chunk_length=self.chunk, global_layers=self.global_layers)
+        plan = fusion_plan(layers, chunk_length=self.chunk, global_layers=self.global_layers)
+        return plan[::-1] if self.global_first else plan
 
 
 FUSION = "fusion 256"
@@ -75,6 +84,8 @@ VARIANTS: Mapping[str, Variant] = {
     "local only 256": Variant(256, global_layers=0),
     "fusion 128": Variant(128),
     "fusion 512": Variant(512),
+    "first layer global": Variant(256, global_first=True),
+    "two global layers": Variant(256, global_layers=2),
 }
 
 

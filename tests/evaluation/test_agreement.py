@@ -1,9 +1,12 @@
 """Correlations equal scipy's, systems are compared by their means, and intervals draw documents."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from precis.evaluation.agreement import Judged, agreement, agreements, kendall, spearman, system_tau
@@ -72,6 +75,28 @@ def test_rows_without_a_value_are_left_out_and_what_cannot_be_told_is_none() -> 
     assert found["h"]["flat"].kendall is None
     with pytest.raises(UserError, match="4 values for 3 human scores"):
         agreement(metric, np.ones(3), judged)
+
+
+def test_a_column_of_one_value_has_no_correlation_and_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    flat, rising = np.ones(3), np.arange(3.0)
+    for ours, theirs in ((flat, rising), (rising, flat), (rising[:1], rising[:1]), (rising[:0], rising[:0])):
+        assert np.isnan(spearman(ours, theirs))
+        assert np.isnan(kendall(ours, theirs))
+    assert not recwarn.list
+
+
+def test_a_resample_has_as_many_documents_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    resampled = Bootstrap.resampled
+
+    def counted(self: Bootstrap, statistic: Callable[[NDArray[np.int64]], float], n: int) -> NDArray[np.float64]:
+        drawn.append(n)
+        return resampled(self, statistic, n)
+
+    monkeypatch.setattr(Bootstrap, "resampled", counted)
+    judged = Judged(documents=list("aabbb"), systems=list("xyxyz"))
+    assert agreement(np.arange(5.0), np.arange(5.0), judged, bootstrap=FEW).spearman is not None
+    assert set(drawn) == {2}
 
 
 def test_the_requested_resamples_decide_the_interval_and_the_usual_ones_by_default() -> None:

@@ -14,6 +14,7 @@ from precis.evaluation.baselines import (
     Longest,
     Oracle,
     TextRank,
+    best_units,
     lead,
     longest,
     most_central,
@@ -99,6 +100,12 @@ def test_the_oracle_does_not_count_a_repeated_word_twice() -> None:
 
 def test_the_oracle_takes_the_reference_that_extraction_reaches_best() -> None:
     assert oracle(_TEXT, ["a zebra is not a size", "Short one."]) == "Short one."
+
+
+def test_the_best_units_are_those_of_the_reference_that_they_reach_best() -> None:
+    units = split_units(_TEXT)
+    assert best_units(units, ["a zebra is not a size", "Short one."], rouge=_PLAIN) == [0]
+    assert best_units(units, [], rouge=_PLAIN) == []
 
 
 @given(

@@ -82,6 +82,10 @@ def test_broken_caps_cuts_marks_and_failures_are_counted(comparison: Comparison)
     assert rows(replace(comparison, cap=None), "Summaries")["second"]["over the cap"] == "-"
 
 
+def test_marks_need_no_rouge(comparison: Comparison) -> None:
+    assert all(not system.metrics for system in comparison.marks.systems)
+
+
 def test_rouge_needs_references_and_agreement_does_not(comparison: Comparison) -> None:
     assert comparison.scores is not None
     assert len(comparison.scores.pairs) == 1

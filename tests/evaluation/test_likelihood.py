@@ -45,7 +45,8 @@ def test_of_several_references_the_best_counts_and_texts_without_tokens_have_no_
     assert found[FROM_REFERENCE][0] == pytest.approx(max(both), abs=1e-5)
     assert found[OF_REFERENCE][1] == pytest.approx(likelihood.score(TARGETS[1:2], TARGETS[4:5])[0], abs=1e-5)
     assert all(np.isnan(column[2]) and np.isfinite(column[:2]).all() for column in found.values())
-    assert set(likelihood(SOURCES[:1], TARGETS[:1], [[]])) == {FROM_DOCUMENT}
+    for count in (0, 1):
+        assert set(likelihood(SOURCES[:count], TARGETS[:count], [[]] * count)) == {FROM_DOCUMENT}
 
 
 def test_texts_beyond_the_limit_are_cut_and_counted() -> None:

@@ -122,7 +122,9 @@ def test_pairs_without_ids_are_told_apart_by_row_and_document(tmp_path: Path) ->
         _write(tmp_path / "p.jsonl", 2, pairs=pairs[::-1])
 
 
-def test_a_full_file_takes_no_more(tmp_path: Path) -> None:
+def test_a_full_file_opens_again_and_takes_no_more(tmp_path: Path) -> None:
+    for _ in range(2):
+        _write(tmp_path / "p.jsonl", 4)
     with pytest.raises(UserError, match="already holds all 4"):
         _write(tmp_path / "p.jsonl", 5)
 

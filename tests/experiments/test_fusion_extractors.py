@@ -23,6 +23,7 @@ from experiments.scripts.fusion_extractors import (
 from precis.extract.unit_tokens import UnitTokenizer
 from precis.models.zcodepp.configuration_zcodepp import ZCodePPConfig
 from precis.models.zcodepp.zcodepp_encoder import ZCodePPEncoder
+from precis.nn.layer_plan import Global, Local
 
 TEXT = "# Music\n\nAnn sings in the hall. Bob listens to her for an hour. It rains on the roof. Cleo sleeps."
 
@@ -77,6 +78,13 @@ def test_only_local_layers_alone_do_not_see_another_chunk(name: str, is_seen: bo
         (one,), (other,) = model([first]), model([changed])
     assert (one[0] != other[0]).item() is is_seen
     assert one[1] != other[1]
+
+
+def test_the_global_layers_are_the_last_ones_or_the_first() -> None:
+    last, first, two = (VARIANTS[name].plan(3) for name in (FUSION, "first layer global", "two global layers"))
+    assert last == (Local(256), Local(256), Global())
+    assert first == (Global(), Local(256), Local(256))
+    assert two == (Local(256), Global(), Global())
 
 
 def test_a_document_has_the_same_logits_in_every_batch() -> None:
