@@ -253,7 +253,9 @@ def test_a_survivor_with_a_reason_is_explained(module: str, capsys: pytest.Captu
 
 def test_every_reason_is_that_of_a_change_which_exists() -> None:
     reasons = [*tomllib.loads(mutants.KNOWN.read_text())]
-    modules = [name for name in modules_of(["precis", "precis_text"]) if any(key.startswith(name) for key in reasons)]
+    modules = [
+        name for name in modules_of(["precis", "precis_text"]) if any(key.startswith(name) for key in reasons)
+    ]
     known = {mutant.name for module in modules for mutant in changes.mutants(module)}
     assert not [key for key in reasons if key not in known]
 

@@ -89,7 +89,9 @@ def test_a_resample_has_as_many_documents_as_there_are(monkeypatch: pytest.Monke
     drawn: list[int] = []
     resampled = Bootstrap.resampled
 
-    def counted(self: Bootstrap, statistic: Callable[[NDArray[np.int64]], float], n: int) -> NDArray[np.float64]:
+    def counted(
+        self: Bootstrap, statistic: Callable[[NDArray[np.int64]], float], n: int
+    ) -> NDArray[np.float64]:
         drawn.append(n)
         return resampled(self, statistic, n)
 

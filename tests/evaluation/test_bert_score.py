@@ -58,7 +58,9 @@ def test_a_text_is_most_like_itself_and_the_best_reference_counts() -> None:
 def test_an_empty_text_scores_0_and_a_long_one_is_cut_and_counted() -> None:
     measure = scorer(limit=16)
     read = bert_tokenizer()
-    first = read.decode(read(PREDICTIONS[4], add_special_tokens=False)["input_ids"][:14])  # and two tokens of control
+    first = read.decode(
+        read(PREDICTIONS[4], add_special_tokens=False)["input_ids"][:14]
+    )  # and two tokens of control
     assert measure.score([PREDICTIONS[4]], [[first]]) == pytest.approx([100], abs=1e-3)
     measure.cut = 0
     found = measure.score([" ", PREDICTIONS[4]], [[REFERENCES[0]], [REFERENCES[1]]])

@@ -81,7 +81,9 @@ def test_only_local_layers_alone_do_not_see_another_chunk(name: str, is_seen: bo
 
 
 def test_the_global_layers_are_the_last_ones_or_the_first() -> None:
-    last, first, two = (VARIANTS[name].plan(3) for name in (FUSION, "first layer global", "two global layers"))
+    last, first, two = (
+        VARIANTS[name].plan(3) for name in (FUSION, "first layer global", "two global layers")
+    )
     assert last == (Local(256), Local(256), Global())
     assert first == (Global(), Local(256), Local(256))
     assert two == (Local(256), Global(), Global())
