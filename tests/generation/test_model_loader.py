@@ -14,7 +14,7 @@ from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHe
 from transformers.utils import logging
 
 from precis.generation import model_loader, model_location
-from precis.generation.model_loader import load_model
+from precis.generation.model_loader import load_model, named_device
 from precis.storage.seal import write_folder
 from precis.tuning import Prefix, attach, method
 from precis_text.errors import UserError
@@ -41,6 +41,23 @@ def test_a_model_goes_to_the_accelerator_unless_it_is_one_that_nobody_tried(
     device = torch.device(found) if found else None
     monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda check_available: device)
     assert load_model(bart).model.device.type == used
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("tpu", "device 'tpu' is unknown; use cpu, cuda or cuda:1"),
+        ("cpu:x", "device 'cpu:x' is unknown; use cpu, cuda or cuda:1"),
+        ("hpu", "device 'hpu' is not available: "),
+        ("meta", "device 'meta' stores no numbers; use cpu or cuda"),
+    ],
+)
+def test_a_device_that_torch_does_not_know_is_told_apart_from_one_that_is_not_here(
+    name: str, says: str
+) -> None:
+    assert named_device("cpu").type == "cpu"
+    with pytest.raises(UserError, match=re.escape(says)):
+        named_device(name)
 
 
 def test_a_run_folder_stands_for_its_model(bart: Path, tmp_path: Path) -> None:
@@ -120,6 +137,27 @@ def test_a_download_from_the_hub_is_told(
         load_model("nobody/nothing")
     told = "downloading nobody/nothing from the Hugging Face hub, once"
     assert (told in caplog.messages) is not is_there
+
+
+def test_a_model_of_the_hub_has_its_tokenizer_from_there(bart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[object] = []
+    weights, tokenizer = model_loader._load_weights, model_loader.load_tokenizer
+
+    def of_folder(location: model_location.ModelLocation, *others: Any) -> Any:
+        return weights(model_location.locate(bart), *others)
+
+    def of_name(name: object) -> Any:
+        names.append(name)
+        return tokenizer(bart)
+
+    monkeypatch.setattr(model_location, "refuse_absent", lambda *_: None)
+    monkeypatch.setattr(
+        model_location, "_settings_on_hub", lambda _: BartConfig.from_pretrained(bart).to_dict()
+    )
+    monkeypatch.setattr(model_loader, "_load_weights", of_folder)
+    monkeypatch.setattr(model_loader, "load_tokenizer", of_name)
+    assert load_model("nobody/nothing").source == "nobody/nothing"
+    assert names == ["hub:nobody/nothing"]
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:

@@ -46,6 +46,17 @@ def test_int8_says_what_it_needs_where_it_is_missing(monkeypatch: pytest.MonkeyP
         pack(torch.randn(8, 4), None, rows=3, weights=Int8())
 
 
+def test_8_bits_are_there_where_torchs_own_product_is() -> None:
+    weight, states = torch.randn(6, 5), torch.randn(2, 5)
+    try:
+        is_right = torch.allclose(
+            fast_linear._int8(fast_linear._quantized(weight, None))(states), states @ weight.mT, atol=0.2
+        )
+    except (RuntimeError, AttributeError, NotImplementedError):
+        is_right = False
+    assert has_int8() is is_right
+
+
 def test_a_row_of_zeros_is_packed_in_8_bits_without_harm() -> None:
     if not has_int8():
         pytest.skip("this build of torch has no int8 product")

@@ -79,7 +79,7 @@ def named_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
         if "Expected one of" in str(error) or "Invalid device string" in str(error):
             raise unknown_device(name) from None
         raise UserError(f"device {name!r} is not available: {first_line(error)}") from None
