@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,28 @@ def test_a_folder_that_was_held_is_known_as_ours(tmp_path: Path) -> None:
     assert is_marked(tmp_path)
 
 
+def test_a_folder_stays_ours_if_its_next_holder_dies_or_finds_the_disk_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with locked(tmp_path):
+        pass
+    (tmp_path / "lock").write_text(f"1234567890 {'h' * 255}\n")  # longer than what the next one writes
+
+    def stop(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    for call in ("ftruncate", "lseek", "write"):
+        with monkeypatch.context() as patch, suppress(OSError):
+            patch.setattr(os, call, stop)
+            with locked(tmp_path):
+                pass
+        assert is_marked(tmp_path), call
+    with locked(tmp_path):
+        assert (tmp_path / "lock").read_text().split() == [str(os.getpid()), socket.gethostname()]
+    with locked(tmp_path):
+        assert is_marked(tmp_path)
+
+
 def test_a_lock_whose_file_its_last_holder_removed_meanwhile_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,7 +152,7 @@ def test_a_lock_file_has_the_usual_mode_and_only_the_last_holder(tmp_path: Path,
     assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o666 & ~umask
     (tmp_path / "lock").write_text(f"1234567890 {'h' * 255}\n")
     with locked(tmp_path):
-        assert (tmp_path / "lock").read_text() == f"{os.getpid()} {socket.gethostname()}\n"
+        assert (tmp_path / "lock").read_text().split() == [str(os.getpid()), socket.gethostname()]
 
 
 def test_an_open_file_has_its_name_until_it_is_deleted_renamed_or_replaced(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from precis.generation.summarizer import Summary
 from precis.phases.use.input_documents import Document
-from precis.phases.use.summaries_file import SummariesFile
+from precis.phases.use.summaries_file import SummariesFile, refuse_existing
 from precis.phases.use.summarization import Result
 from precis.phases.use.summary_format import as_json, as_text, as_text_alone
+from precis.storage.locks import locked_place
 from precis_text.errors import RunError, UserError
 
 DOCUMENTS = [Document(str(number), f"Text {number}.", id=str(number)) for number in range(6)]
@@ -69,6 +70,23 @@ def test_a_kill_at_any_byte_loses_and_doubles_nothing(tmp_path: Path) -> None:
         (tmp_path / f"{size}.jsonl.part").write_bytes(part[:size])
         end(out)
         assert out.read_bytes() == whole.read_bytes()
+
+
+def test_a_lock_that_a_kill_left_beside_the_finished_file_is_removed_unless_it_is_held(
+    tmp_path: Path,
+) -> None:
+    out, lock = tmp_path / "out.jsonl", tmp_path / "out.jsonl.lock"
+    end(out)
+    for content, stays in (("7 host\n", False), ("a user's text", True)):
+        lock.write_text(content)
+        with pytest.raises(UserError, match="already exists"):
+            refuse_existing(out)
+        assert lock.exists() is stays
+    lock.unlink()
+    with locked_place(out, doing="writing"):
+        with pytest.raises(UserError, match="already exists"):
+            refuse_existing(out)
+        assert lock.exists()
 
 
 def test_a_file_that_is_there_is_never_touched(tmp_path: Path) -> None:

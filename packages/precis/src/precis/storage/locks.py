@@ -13,7 +13,7 @@ from pathlib import Path
 from precis_text.errors import UserError
 
 LOCK_FILE = "lock"
-_OURS = re.compile(rb"[0-9]{1,10} [^\s]{1,255}\n")  # process and host
+_OURS = re.compile(rb"[0-9]{1,10} [^\s]{1,255} *\n")  # process and host, as long as the longest before it
 _HELD: set[Path] = set()  # by this process
 _TAKEN = (errno.EACCES, errno.EAGAIN)  # POSIX allows either
 
@@ -70,6 +70,13 @@ def is_marked(folder: Path) -> bool:
         return False
 
 
+def remove_left_lock(place: Path) -> None:
+    """Remove the file next to a path by which `locked_place` held it, if a kill left it and no process holds it."""
+    if os.path.lexists(place.with_name(f"{place.name}.lock")):
+        with suppress(UserError), locked_place(place, doing="writing"):
+            pass
+
+
 @contextmanager
 def _held(file: Path, place: Path, doing: str) -> Iterator[None]:
     if file in _HELD:  # closing a second lock's file would release the first lock
@@ -96,9 +103,10 @@ def _acquire(file: Path, place: Path, doing: str) -> int:
                     f"{file}: was not written by precis and has the name of its lock file; move it away"
                 )
             if is_file_of(file, descriptor):  # the last holder may have removed it after we opened it
-                os.ftruncate(descriptor, 0)
                 os.lseek(descriptor, 0, os.SEEK_SET)
-                os.write(descriptor, f"{os.getpid()} {socket.gethostname()}\n".encode())
+                holder = f"{os.getpid()} {socket.gethostname()}".encode()
+                # All at once, over the last holder's: an empty file would not mark the folder as ours after a kill
+                os.write(descriptor, holder.ljust(len(found) - 1) + b"\n")
                 return descriptor
         except BaseException:
             os.close(descriptor)

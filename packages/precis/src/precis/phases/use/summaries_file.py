@@ -19,6 +19,7 @@ import xxhash
 
 from precis.storage.atomic import refuse_link, remove_leftovers, replacing
 from precis.storage.journal import Journal, JournalFormat, LongRecordError
+from precis.storage.locks import remove_left_lock
 from precis_text.bounded_io import is_folder, size, stat_or_none
 from precis_text.errors import UserError
 from precis_text.text_lines import MAX_LINE
@@ -61,6 +62,7 @@ def refuse_existing(path: Path, sources: Sequence[str] = ()) -> None:
     refuse_link(path)
     # Both exist after a kill between the last two steps.
     if found is not None and stat_or_none(_unfinished(path)) is None:
+        remove_left_lock(path)
         raise UserError(
             f"{path}: already exists, so nothing was summarized; remove it, or name another file with --out"
         )
