@@ -293,10 +293,8 @@ def _assemble(parts: Path, place: Path) -> None:
 
 
 def _line(row: dict[str, str]) -> bytes:
-    record = {"id": row["id"], "status": row["status"], **_without_id(json.loads(row["record"]))}
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
-
-
-def _without_id(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with the row's id renamed, since `id` is that of the document in the batch."""
-    return {("row_id" if name == "id" else name): value for name, value in record.items()}
+    found = json.loads(row["record"])
+    own = {
+        ("row_id" if name == "id" else name): value for name, value in found.items()
+    }  # `id` is that in the batch
+    return json.dumps({"id": row["id"], "status": row["status"], **own}, ensure_ascii=False).encode() + b"\n"

@@ -55,10 +55,6 @@ class Served(Protocol):
         """Return the summaries of `texts`, in order."""
 
 
-def _itself(model: Served) -> Served:
-    return model
-
-
 class ModelPool:
     """Loaded models and how to load the others.
 
@@ -79,7 +75,7 @@ class ModelPool:
     @classmethod
     def of(cls, *models: Served) -> ModelPool:
         """Return a pool of loaded models."""
-        pool = cls({model.name: partial(_itself, model) for model in models})
+        pool = cls({model.name: partial(lambda loaded: loaded, model) for model in models})
         pool.load_all()
         return pool
 

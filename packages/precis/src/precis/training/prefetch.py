@@ -5,7 +5,7 @@ the computation.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any, final
 
 import torch
@@ -45,12 +45,10 @@ class Prefetched:
 
     def _made(self, step: int, stream: Any) -> TrainingBatch:
         batch = self._batches.batch(step)
-        with _in_stream(stream):  # each thread has its own current stream
+        with (
+            nullcontext() if stream is None else torch.cuda.stream(stream)
+        ):  # each thread has its own current stream
             return batch if stream is None else batch.to(self._device)
 
     def _stream(self) -> Any:
         return torch.cuda.current_stream(self._device) if self._device.type == "cuda" else None
-
-
-def _in_stream(stream: Any) -> AbstractContextManager[Any]:
-    return nullcontext() if stream is None else torch.cuda.stream(stream)

@@ -23,7 +23,7 @@ import numpy as np
 from precis.data.pairs.pair import Pair
 from precis.evaluation.baselines import Lead
 from precis.evaluation.probe_plots import Curve, Point, draw_curves
-from precis.evaluation.score_report import Report, title_of
+from precis.evaluation.score_report import title_of
 from precis.evaluation.significance import OVER_RUNS, Interval, PairedTest
 from precis.generation.model_location import has_default_model
 from precis.generation.model_metadata import DEFAULT
@@ -356,13 +356,10 @@ def _scored(
                 over_choice=OVER_RUNS.runs_paired(np.stack([run[_DECIDES] - against for run in runs])),
             )
         )
-    curve = LearningCurve(folder=folder, points=points, levels=_levels(report, names), choose=choose)
+    levels = {name: {m: report.system(name).metrics[m] for m in _METRICS} for name in names}
+    curve = LearningCurve(folder=folder, points=points, levels=levels, choose=choose)
     curve.write()
     return curve
-
-
-def _levels(report: Report, names: Sequence[str]) -> dict[str, dict[str, Interval]]:
-    return {name: {m: report.system(name).metrics[m] for m in _METRICS} for name in names}
 
 
 def _cell(interval: Interval) -> str:
