@@ -5,7 +5,7 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 
-from precis.generation.adapters import BasePlace, write_base
+from precis.generation.adapters import BasePlace, place_of_base, write_base
 from precis.generation.model_loader import load_model
 from precis.generation.model_location import locate
 from precis.tuning import Prefix, attach, method
@@ -45,6 +45,20 @@ def test_a_base_that_was_fetched_before_is_taken_from_the_cache(
     write_base(BasePlace(model="somebody/good"), adapter)
     assert locate(adapter).base == str(base)
     assert load_model(adapter, device="cpu").source == str(adapter)
+
+
+def test_a_base_is_a_name_or_a_folder_that_is_found_from_the_adapter_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("base", "default"):
+        (tmp_path / name).mkdir()
+    adapter = tmp_path / "runs" / "adapter"
+    assert place_of_base("owner/name", adapter) == BasePlace(model="owner/name")
+    assert place_of_base("default", adapter) == BasePlace(
+        model="default"
+    )  # a package, whatever has that name here
+    assert place_of_base("base", adapter) == BasePlace(model=str(tmp_path / "base"), beside="../../base")
 
 
 def test_a_longer_prefix_than_the_adapter_has_takes_no_memory(adapter: Path) -> None:

@@ -179,6 +179,44 @@ def test_documents_whose_clients_left_make_room_in_the_queue() -> None:
         engine.stop(seconds=10)
 
 
+class Second(Picky):
+    """The same, but its first document waits for another event, so that two come together after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = threading.Event()
+
+    def make(
+        self, texts: Sequence[Any], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
+    ) -> list[Summary]:
+        if texts == ["x"]:
+            self.first.wait(10)
+            return [NOTHING]
+        return super().make(texts, ask, on_progress, on_partial)
+
+
+def test_a_client_that_leaves_does_not_stop_the_batch_of_another() -> None:
+    summarizer = Second()
+    engine = Engine(summarizer, Limits(), Counting(), lambda error: None)
+    ask = Ask(model="m", mode="extract")
+
+    async def run() -> Summary:
+        engine.submit(["x"], [1], ask)
+        left, stays = engine.submit(["y", "z"], [1, 1], ask)  # one batch
+        summarizer.first.set()
+        await asyncio.to_thread(summarizer.begun.wait, 10)
+        engine.forget([left])
+        await asyncio.sleep(0.05)  # it reports its progress meanwhile
+        summarizer.go.set()
+        return await stays.done
+
+    engine.start()
+    try:
+        assert asyncio.run(run()) == NOTHING
+    finally:
+        engine.stop(seconds=10)
+
+
 class InPieces:
     """A summarizer that reads a piece of ten characters at a time; it writes down what it reads."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from precis.server.client_keys import Keys
+from precis.server.file_reader import FileReader
 from precis.server.limits import Limits
 from precis.server.listener import Address
 from precis.server.server_run import access_to
@@ -27,6 +28,14 @@ MAIL = b"From: ann@example.org\r\nSubject: Quay\r\nContent-Type: text/plain; cha
 
 def made_word() -> bytes:
     return word(lambda document: document.add_paragraph(TEXT))
+
+
+def test_the_reader_of_files_stops_at_once_while_it_reads() -> None:
+    files, end = FileReader(Limits()), threading.Event()
+    reading = files._thread.submit(end.wait, 5)
+    files.stop()
+    assert not reading.done()
+    end.set()
 
 
 def form(*files: tuple[str, bytes]) -> list:

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -326,6 +327,18 @@ def test_a_page_of_another_site_cannot_use_a_service_without_keys(service: Runni
     assert post(service, value, headers={"Host": "evil.example"}).status_code == 403
     assert post(service, value, headers={"Origin": "https://evil.example"}).status_code == 403
     assert post(service, value, headers={"Origin": service.url}).status_code == 200
+
+
+def test_the_schema_names_each_status_of_an_error(service: Running) -> None:
+    sources = Path(str(files("precis.server"))).glob("*.py")
+    sent = {
+        int(number) for file in sources for number in re.findall(r"ApiError\(\s*(\d{3})", file.read_text())
+    }
+    with service.client() as client:
+        schema = client.get("/openapi.json").json()
+    named = {int(status) for status in schema["paths"]["/v1/summarize"]["post"]["responses"]}
+    assert {408, 429, 500} <= sent
+    assert sent - {499} <= named  # nobody is there to read that one
 
 
 def test_every_path_of_the_interface_answers(service: Running) -> None:

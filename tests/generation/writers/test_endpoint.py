@@ -30,7 +30,7 @@ def test_an_endpoint_writes_with_the_model_after_the_hash() -> None:
     assert summary.text == SAID
     assert [each.origin for each in summary.sentences] == ["written", "quoted"]
     (body,) = server.asked
-    assert (body["model"], body["temperature"], body["stream"]) == ("tiny", 0, True)
+    assert (body["model"], body["temperature"], body["seed"], body["stream"]) == ("tiny", 0, 0, True)
     assert body["max_tokens"] < 200
     assert "Authorization" not in server.headers[0]
 

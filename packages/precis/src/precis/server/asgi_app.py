@@ -62,7 +62,7 @@ def make_app(
         files.stop()
         await anyio.to_thread.run_sync(lambda: engine.stop(seconds=grace))
 
-    statuses: Any = dict.fromkeys((400, 401, 403, 404, 408, 413, 415, 422, 429, 503), _ERROR)
+    statuses: Any = dict.fromkeys((400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503), _ERROR)
     app = FastAPI(
         title="precis", version=__version__, description="Summaries of documents, created on this machine.",
         lifespan=life, docs_url=None, redoc_url=None, responses=statuses,
