@@ -1,5 +1,6 @@
 """What a server says when it stops, to its supervisor, and to a second process on its port."""
 
+import errno
 import os
 import socket
 import subprocess
@@ -24,6 +25,16 @@ def test_a_second_listener_is_told_who_has_the_port_before_it_does_anything() ->
         assert url_of("127.0.0.1", first) == f"http://127.0.0.1:{port}"
         with pytest.raises(UserError, match=f"port {port}: cannot listen: another process listens there"):
             listen("127.0.0.1", port)
+
+
+def test_a_port_that_the_system_refuses_is_said_in_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing(socket.socket):
+        def bind(self, _: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("precis.server.listener.socket.socket", Refusing)
+    with pytest.raises(UserError, match="port 80: cannot listen: Permission denied; use another --port"):
+        listen("127.0.0.1", 80)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no.such.host.invalid"])
