@@ -78,6 +78,7 @@ def test_it_is_not_taken_for_a_folder_of_its_name(tmp_path: Path, monkeypatch: p
         names_apart(["default", default_model()])
 
 
+@pytest.mark.long
 def test_extractor_starts_from_it(precis: Run, pairs_file: Path, tmp_path: Path) -> None:
     words = ("--model", "default", "--tasks", pairs_file, "--out", tmp_path / "run", "--epochs", 1)
     assert precis("extractor", *words).code == 0

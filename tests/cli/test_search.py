@@ -57,6 +57,7 @@ def test_a_curve_ends_with_a_table_and_advice_against_the_model_in_the_box(
     assert again.code == 0, again.err
 
 
+@pytest.mark.long
 def test_examples_bring_the_few_shot_settings(precis: Precis, pairs: Path, tmp_path: Path) -> None:
     small = [option for option in SMALL_RUN if option not in ("--batch-tokens", "2000")]
     brief = ["--steps", 2, "--set", "train.warmup_steps=1"]

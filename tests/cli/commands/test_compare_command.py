@@ -53,6 +53,7 @@ def command(models: Path, rows: Path, out: Path, *more: object) -> list[object]:
     return ["compare", rows, *named, "--words", 20, "--threads", 1, "--out", out, *more]
 
 
+@pytest.mark.long
 def test_models_are_compared_and_the_page_shows_documents_and_marks(compared: Path) -> None:
     found = json.loads((compared / "comparison.json").read_text())
     assert found["documents"] == 3
@@ -77,6 +78,7 @@ def test_models_are_compared_and_the_page_shows_documents_and_marks(compared: Pa
     assert [part for part in ("<script", "http:", "https:", "src=", "href=") if part in page] == []
 
 
+@pytest.mark.long
 def test_people_can_judge_the_summaries_blind(compared: Path, precis: Precis, tmp_path: Path) -> None:
     outcome = precis(
         *("judge", "new", "--predictions", compared, "--repeats", 0, "--gold", 0, "--out", tmp_path / "s")

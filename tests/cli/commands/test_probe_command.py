@@ -28,6 +28,7 @@ def adapter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_attention_is_drawn_and_told(
     precis: Precis, base: Path, adapter: Path, pairs: Path, tmp_path: Path
 ) -> None:

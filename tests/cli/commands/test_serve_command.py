@@ -67,6 +67,7 @@ def test_a_taken_port_is_refused_before_the_libraries_are_imported() -> None:
     assert ended.stdout.strip() == "False"
 
 
+@pytest.mark.long
 def test_it_serves_until_sigterm_and_logs_lines_of_json(tmp_path: Path) -> None:
     model = save("zcodepp", tmp_path / "model")
     log = tmp_path / "log"

@@ -25,6 +25,7 @@ def weights(run: Path) -> bytes:
     return (run / "model" / "model.safetensors").read_bytes()
 
 
+@pytest.mark.long
 def test_a_runs_file_repeats_it_to_the_same_bits_and_the_command_line_wins(
     precis: Run, pairs: Path, finished: Path, tmp_path: Path
 ) -> None:
