@@ -1,8 +1,10 @@
 """What of a document is no whole: announcements, halves of quotations, questions, the rest of a cut sentence."""
 
+from dataclasses import replace
+
 import pytest
 
-from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_part
+from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_part, unended
 from precis_text.units import TextUnit
 
 
@@ -118,3 +120,15 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
 def test_a_formula_or_a_source_that_is_lost_leaves_a_hole(text: str, is_holed: bool) -> None:
     texts = [text, *["It rains, and it pours."] * 30]
     assert holed([TextUnit(each, 0, len(each)) for each in texts]) == [is_holed, *[False] * 30]
+
+
+def test_headings_and_asides_do_not_decide_whether_sentences_have_an_end_mark() -> None:
+    told = [
+        unit("The mill turns."),
+        unit("It grinds."),
+        unit("It rains."),
+        unit("The wheel is"),
+        unit("- flour and salt"),
+    ]
+    others = [unit("Opening times", heading=True), replace(unit("Photo: the quay"), aside=True)] * 4
+    assert unended([*told, *others])[:5] == [False, False, False, True, False]

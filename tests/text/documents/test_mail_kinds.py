@@ -225,6 +225,8 @@ def test_every_text_of_a_mail_is_read() -> None:
     [
         ("This mail is in HTML. Please use a program that shows HTML.", False),
         ("The mill.", False),
+        ("To view this e-mail, open it in a browser." + " so" * 10, False),  # 19 words, of 40 on the page
+        ("The mill turns, so open it in a browser." + " so" * 10, True),
         ("The mill turns on Friday " * 8, True),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
 from dataclasses import replace
 from typing import Any
 
@@ -273,6 +274,9 @@ def test_forms_of_letters_become_letters() -> None:
     from precis_text.documents.passages import clean
 
     assert clean("ﬁne ﬀ ﬅ ﻻ ﺑ") == "fine ff st لا ب"
+    for first, last in ((0xFB00, 0xFBB1), (0xFBD3, 0xFD3D), (0xFD50, 0xFDFC), (0xFE80, 0xFEFC)):
+        for form in (chr(first), chr(last)):
+            assert clean(form) == unicodedata.normalize("NFKC", form)
     assert clean("\uf0b7 boats") == "• boats"
 
 

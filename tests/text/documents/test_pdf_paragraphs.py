@@ -304,6 +304,7 @@ def test_lines_join_with_a_space_and_without_one_between_characters_of_words_wit
     assert text("渡し", "船") == "渡し船"
     assert text("渡し", "ferry") == "渡し ferry"
     assert text("ferry", "船") == "ferry 船"
+    assert (text("K渡", "船"), text("渡K", "船"), text("渡", "船K")) == ("K渡船", "渡K 船", "渡船K")
 
 
 @pytest.mark.parametrize(

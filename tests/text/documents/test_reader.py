@@ -12,7 +12,7 @@ import pytest
 
 from precis_text.documents import reader
 from precis_text.documents.file_kinds import kind_of
-from precis_text.documents.reader import read_content
+from precis_text.documents.reader import read_content, read_document, read_documents
 from precis_text.errors import UserError
 from tests.document_files import archive, epub, lines_of, pdf
 
@@ -25,6 +25,18 @@ def refused(content: bytes, name: str) -> str:
     assert "\n" not in str(error.value)
     assert read_content(GOOD, name="a.md").text == "Head\n\nAnn sings."
     return str(error.value)
+
+
+def test_one_document_is_read_and_several_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("The mill turns.")
+    assert read_document(tmp_path / "one.txt").text == "The mill turns."
+    letter = "From ann@example.org Mon Nov  2 10:00:00 2026\nFrom: ann@example.org\nSubject: {0}\n\nThe {0} turns.\n\n"
+    (tmp_path / "two.mbox").write_text(letter.format("mill") + letter.format("wheel"))
+    with pytest.raises(UserError, match=r"two\.mbox: holds 2 documents; precis\.read_documents reads them"):
+        read_document(tmp_path / "two.mbox")
+    assert len(read_documents(tmp_path / "two.mbox")) == 2
+    with pytest.raises(UserError, match="is a folder; name one file"):
+        read_documents(tmp_path)
 
 
 def test_archives_that_grow_without_end_are_refused() -> None:

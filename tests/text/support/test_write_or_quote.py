@@ -39,6 +39,12 @@ def test_what_the_source_does_not_support_becomes_a_quotation(written: str, reas
     assert TEXT[start:stop] == sentence.text
 
 
+def test_a_single_word_says_nothing_and_two_are_a_sentence() -> None:
+    assert write_or_quote(SourceText(TEXT), "Ferry ferry.") == []
+    (sentence,) = write_or_quote(SourceText(TEXT), "Engineers inspected.")
+    assert (sentence.origin, sentence.text) == ("written", "Engineers inspected.")
+
+
 def test_a_rewording_stays_and_a_copy_counts_as_quoted() -> None:
     written, copied = write_or_quote(
         SourceText(TEXT), "In April the engineers inspected pillars. The ferry carries 400 people a day."
