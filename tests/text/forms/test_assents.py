@@ -46,6 +46,25 @@ def test_an_answer_that_means_no_proposal_is_not_listed(meeting: str) -> None:
     assert not [line for line in lines(meeting) if line[0] in ("decisions", "actions")]
 
 
+def test_what_a_chair_sums_up_and_asks_for_is_decided_by_the_answer() -> None:
+    meeting = (
+        "Ann: I like that. A quiz of twenty questions, and the rest in autumn. Bob?\nBob: I can live with it.\n"
+        "{0}: Good, then that is decided.\nCem: The tea is cold."
+    )
+    found = [("decisions", "[turn 1] Ann: A quiz of twenty questions, and the rest in autumn. (agreed: Bob)")]
+    assert lines(meeting.format("Ann")) == found
+    assert lines(meeting.format("Cem")) == []
+    assert lines(meeting.format("Ann").replace(" Bob?", "")) == []  # nobody was asked
+
+
+@pytest.mark.parametrize(
+    ("said", "agreed"), [("Then I ask Lene for a price.", True), ("Then we waited there.", False)]
+)
+def test_a_conclusion_is_a_proposal_to_which_the_reply_agrees(said: str, agreed: bool) -> None:
+    meeting = f"Ann: The hall has no heating.\nAnn: {said}\nBob: Fine with me.\nCem: The tea is cold."
+    assert lines(meeting) == ([("decisions", f"[turn 2] Ann: {said} (agreed: Bob)")] if agreed else [])
+
+
 def test_a_promise_without_content_makes_the_task_the_action() -> None:
     meeting = "Ann: Somebody has to water the roses.\nBob: They look dry.\nCem: I'll do it."
     assert lines(meeting) == [("actions", "[turn 1] Ann: Somebody has to water the roses. (owner: Cem)")]

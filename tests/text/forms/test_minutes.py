@@ -124,6 +124,7 @@ def test_a_yes_after_a_decision_word_agrees_to_the_proposal() -> None:
     [
         (ENGLISH, "Bob: The next meeting is on Thursday 4 May at ten.", "Next meeting"),
         (ENGLISH, "Bob: We meet again on 9 June at 18:30.", "Next meeting"),
+        (ENGLISH, "Bob: And you and I meet on Friday at ten, with the plans.", "Next meeting"),
         (GERMAN, "Bernd: Die nächste Sitzung ist am Donnerstag um zehn Uhr.", "Nächster Termin"),
         (FRENCH, "Bruno: La prochaine réunion aura lieu le jeudi 4 mai à dix heures.", "Prochaine réunion"),
         (SPANISH, "Berta: La próxima reunión es el jueves 4 de mayo a las diez.", "Próxima reunión"),
@@ -141,11 +142,26 @@ def test_a_heading_says_that_a_date_is_that_of_the_next_meeting() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "is_action"),
+    [
+        ("Then let me ask two readers today.", True),
+        ("Let me prepare a pull request for that.", True),
+        ("Let me ask you about the boats.", False),
+        ("Let me see the plan.", False),
+        ("People will think that they have missed something.", False),
+    ],
+)
+def test_what_a_speaker_offers_to_do_is_an_action(said: str, is_action: bool) -> None:
+    assert parts_of(f"Bob: {said}", before=ENGLISH) == (["actions"] if is_action else [])
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "Bob: We will decide that at the next meeting.",
         "Bob: Is the next meeting on Thursday?",
         "Bob: The next meeting will be long.",
+        "Bob: We meet on Fridays as a rule.",
     ],
 )
 def test_a_next_meeting_without_a_date_is_not_told(said: str) -> None:
@@ -484,6 +500,7 @@ def test_the_page_of_the_service_names_every_part() -> None:
     [
         (ENGLISH, "Bob: Morning everyone, can you all hear me?", "Ann: Yes, we can."),
         (ENGLISH, "Bob: Can anybody still see the plan?", "Ann: Yes."),
+        (ENGLISH, "Bob: Cem, can you hear us?", "Cem: Yes, I can. The train has a tunnel soon."),
         (GERMAN, "Bernd: Können Sie mich alle gut hören?", "Anna: Ja."),
         (FRENCH, "Bruno: Vous pouvez tous m'entendre ?", "Anne: Oui."),
         (SPANISH, "Berta: ¿Pueden oírme?", "Ana: Sí."),

@@ -52,7 +52,21 @@ def assents_of(said: Sequence[Statement], known: Cues, *, taken: Collection[int]
                 break
             if known.agrees.search(text) and known.decides(plain(said[meant])):
                 break  # it agrees to what is decided already
+        else:
+            if known.decisions.search(text):
+                found = _summed_up(said, place) | found
     return found
+
+
+def _summed_up(said: Sequence[Statement], place: int) -> dict[int, Assent]:
+    """Return what a speaker said two turns before, if that turn ended in a question ("..., Ruben?") to who agrees."""
+    now = said[place]
+    near = range(max(0, place - _STATEMENTS), place)
+    turn = [at for at in near if (said[at].turn, said[at].speaker) == (now.turn - 2, now.speaker)]
+    answers = [at for at in near if said[at].turn == now.turn - 1]
+    told = [at for at in turn if not plain(said[at]).endswith("?")]
+    is_asked = bool(turn) and turn[-1] not in told
+    return {told[-1]: Assent(answers[0], "decisions")} if is_asked and told and answers else {}
 
 
 def _assent(said: Sequence[Statement], meant: int, place: int, known: Cues) -> Assent | None:
@@ -62,7 +76,8 @@ def _assent(said: Sequence[Statement], meant: int, place: int, known: Cues) -> A
     if known.is_hollow(before):
         return None
     if known.promises.search(text):
-        return Assent(place, "actions") if known.tasks.search(before) else None
+        asks = known.tasks.search(before) and not known.idle.search(before)
+        return Assent(place, "actions") if asks else None
     if not known.proposals.search(before):
         return None
     is_reply = turns == 1 and said[place].speaker != said[meant].speaker
