@@ -122,6 +122,15 @@ def test_a_second_sentence_of_an_item_does_not_end_the_list() -> None:
     assert shares(document)["- The new mast costs 400 euros."] == 0.8
 
 
+def test_numbered_decisions_count_although_their_numbers_are_not_shown() -> None:
+    document = MINUTES.replace("- Boat", "1. Boat").replace("- The new", "2. The new")
+    assert shares(document) == {
+        "Boat and sails are sold in May.": 0.8,
+        "The new mast costs 400 euros.": 0.8,
+        "- Ann asks the bank for a loan.": 0.4,
+    }
+
+
 def test_a_short_summary_has_the_decisions() -> None:
     told = precis.summarize(MINUTES, words=32).splitlines()
     assert told[-2:] == ["- Boat and sails are sold in May.", "- The new mast costs 400 euros."]

@@ -552,6 +552,10 @@ def test_what_is_below_the_heading_of_a_part_belongs_to_it() -> None:
         ("Le club a parlé de la salle avec la mairie.\n\nÀ faire :\n- Des lampes pour la salle", "actions"),
         ("El club habló de la sala con la alcaldía.\n\nTareas:\n- Lámparas para la sala", "actions"),
         ("Il comitato ha parlato della sala con il comune.\n\nAzioni:\n- Lampade per la sala", "actions"),
+        (
+            "Actions:\n1. Bob buys the new lamps.\n\nThe hall is cold.\n\n2. The hall gets old soon.",
+            "actions",
+        ),
     ],
 )
 def test_a_line_that_names_a_part_has_the_list_below_it(text: str, part: str) -> None:

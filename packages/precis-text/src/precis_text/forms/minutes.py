@@ -90,7 +90,7 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
     part, above, is_section = "", "", False
     for place, unit in enumerate(source.units):
         heads = {name for name, head in known.heads.items() if not unit.speaker and head.fullmatch(unit.text)}
-        is_item = _ITEM.match(unit.text) and not (unit.heading and _ITEM.match(above))
+        is_item = (unit.numbered or _ITEM.match(unit.text)) and not (unit.heading and _ITEM.match(above))
         if heads:
             part, above, is_section = heads.pop(), unit.text, unit.heading
         elif (
