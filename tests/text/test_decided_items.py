@@ -44,6 +44,18 @@ def test_the_head_of_a_list_may_be_a_heading_or_end_with_a_colon(head: str) -> N
     assert shares(document)["- Boat and sails are sold in May."] == 0.8
 
 
+def test_the_head_of_a_list_may_be_a_line_above_its_items_without_a_colon() -> None:
+    document = MINUTES.replace("Boat and sails are", "The boat is").replace(
+        "Ann asks the bank for", "Ann gets"
+    )
+    assert shares(document.replace("Decisions:", "Decisions").replace("To do:", "To do")) == {
+        "- The boat is sold in May.": 0.8,
+        "- The new mast costs 400 euros.": 0.8,
+        "- Ann gets a loan.": 0.4,
+    }
+    assert shares(document.replace("Decisions:", "Agreed.")) == {}
+
+
 @pytest.mark.parametrize(
     "document",
     [
