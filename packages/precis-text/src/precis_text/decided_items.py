@@ -42,12 +42,11 @@ def listed_worths(units: Sequence[TextUnit]) -> dict[int, float]:
         return {}
     found, least = {}, 0.0
     for place, (unit, head) in enumerate(zip(units, heads, strict=True)):
-        is_apart = place > 0 and unit.start - units[place - 1].stop > 1
         if head or unit.heading:
             least = _DECISION if head in _DECISIONS else _TASK if head in _TASKS else 0.0
         elif is_item(unit) and least:
             found[place] = least
-        elif is_apart:
+        elif place and unit.start - units[place - 1].stop > 1:
             least = 0.0
     return found
 
