@@ -76,6 +76,14 @@ def test_tasks_without_decisions_turns_and_lines_without_a_mark_count_like_other
         ("Wir haben am Montag den Verkauf beschlossen.", True),
         ("Nous avons décidé de vendre le bateau.", True),
         ("Se acordó vender el barco.", True),
+        ("Al final decidimos vender el barco.", True),
+        ("Nach kurzer Aussprache wurde beschlossen, das Boot zu verkaufen.", True),
+        ("Decision: Ann sells the boat for 400 euros.", True),
+        ("Beschluss 3: Anna verkauft das Boot für 400 Euro.", True),
+        ("We decided not to sell the boat.", True),
+        ("Wir haben entschieden, das Boot nicht zu verkaufen.", True),
+        ("Nous avons décidé de ne pas vendre le bateau.", True),
+        ("Se acordó no vender el barco.", True),
         ("Have we agreed on the price of the boat?", False),
         ("We talked about the price of the boat.", False),
     ],
@@ -92,10 +100,25 @@ def test_what_a_note_says_was_agreed_is_worth_more(said: str, is_told: bool) -> 
         "It would have been better if we agreed on a date.",
         "Wir haben am Montag noch nichts beschlossen.",
         "No se acordó vender el barco.",
+        "We had agreed to sell the boat, and it is gone.",
+        "At that meeting we decided to sell the boat.",
+        "We agreed last year that Ann sells the boat.",
+        'Ann read aloud: "It was agreed to sell the boat."',
+        "“We decided to sell it,” Ann said.",
     ],
 )
-def test_what_was_not_agreed_is_worth_no_more(said: str) -> None:
+def test_what_was_not_agreed_or_long_ago_or_by_others_is_worth_no_more(said: str) -> None:
     assert shares(f"At the meeting the tea was cold.\n{said}") == {}
+
+
+def test_minutes_of_time_name_no_meeting() -> None:
+    said = "We agreed to sell the boat."
+    assert (
+        shares(f"The tea was cold within ten minutes.\n{said}")
+        == shares(f"Minutes later it rained.\n{said}")
+        == {}
+    )
+    assert shares(f"Minutes, 4 May\n\nThe tea was cold.\n{said}") == {said: 0.9}
 
 
 @pytest.mark.parametrize("head", ["Rejected:", "Not decided:", "Wishes"])
