@@ -38,7 +38,15 @@ def test_decisions_are_worth_more_than_tasks_and_other_units_nothing() -> None:
     }
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(
+    "head",
+    [
+        *HEADS,
+        "After the break we agreed:",
+        "At last the following was decided:",
+        "Es wurde Folgendes beschlossen:",
+    ],
+)
 def test_the_head_of_a_list_may_be_a_heading_or_end_with_a_colon(head: str) -> None:
     document = MINUTES.replace("Decisions:", head)
     assert shares(document)["- Boat and sails are sold in May."] == 0.8

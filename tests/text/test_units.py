@@ -179,6 +179,8 @@ def test_two_short_items_are_a_list_and_no_heading(first: str, second: str) -> N
     items = [f"{first}Sell the boat", f"{second}Buy a mast"]
     units = extraction_units("The quay was closed.\n\n" + "\n".join(items))
     assert not any(unit.heading for unit in units)
+    units = extraction_units(f"The quay was closed.\n\nTo do\n{items[0]}")
+    assert not any(unit.heading for unit in units)
     units = extraction_units("The quay was closed.\n\nThe boat\nThe mast")
     assert [unit.heading for unit in units] == [False, True, True]
 

@@ -68,6 +68,6 @@ def _says(text: str) -> bool:
 
 def _head(unit: TextUnit) -> str:
     """Return what a unit names as the head of a list, in small letters; "" if it heads none."""
-    text = unit.text.lower()
+    text = "decided" if announces(unit) and _says(unit.text) else unit.text.lower()
     is_head = unit.heading or unit.aside or announces(unit) or text in _DECISIONS or text in _TASKS
     return text.strip(" \t:.#*_0123456789") if is_head and not (is_item(unit) or unit.speaker) else ""

@@ -249,7 +249,7 @@ def _is_heading(units: list[TextUnit]) -> bool:
     """Check whether a block is a heading, a title or a signature: few words and no sentence end."""
     is_line = len(units) == 1 and not _ITEM.match(units[0].text)
     most = _LONGEST_HEADING if is_line else _HEADING_WORDS
-    most_lines = 1 if all(map(is_item, units)) else _HEADING_LINES  # two items are a list
+    most_lines = 1 if is_item(units[-1]) else _HEADING_LINES  # more are a list, or its head and an item
     return len(units) <= most_lines and all(
         not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= most for unit in units
     )
