@@ -89,6 +89,10 @@ def test_tasks_without_decisions_turns_and_lines_without_a_mark_count_like_other
         ("Decision: Ann sells the boat for 400 euros.", True),
         ("Beschluss 3: Anna verkauft das Boot für 400 Euro.", True),
         ("We decided not to sell the boat.", True),
+        ("The committee agreed to sell the boat.", True),
+        ("Der Vorstand beschließt einstimmig den Verkauf.", True),
+        ("Le conseil approuve la vente du bateau.", True),
+        ("La junta aprobó la venta del barco.", True),
         ("Wir haben entschieden, das Boot nicht zu verkaufen.", True),
         ("Nous avons décidé de ne pas vendre le bateau.", True),
         ("Se acordó no vender el barco.", True),
@@ -111,6 +115,8 @@ def test_what_a_note_says_was_agreed_is_worth_more(said: str, is_told: bool) -> 
         "We had agreed to sell the boat, and it is gone.",
         "At that meeting we decided to sell the boat.",
         "We agreed last year that Ann sells the boat.",
+        "The committee decided in 2019 to sell the boat.",
+        "The committee had decided to sell the boat.",
         'Ann read aloud: "It was agreed to sell the boat."',
         "“We decided to sell it,” Ann said.",
     ],
@@ -185,3 +191,5 @@ def test_a_summary_without_a_length_has_room_for_all_decisions_and_eighty_words_
     sizes = [len(unit.text.split()) for unit in units]
     assert decided_words(units, sizes) == 8 + 7
     assert decided_words(units, [50] * len(units)) == 80
+    units = extraction_units("At the meeting the tea was cold.\nWe agreed to sell the boat.")
+    assert decided_words(units, [7, 6]) == 6

@@ -53,8 +53,8 @@ def listed_worths(units: Sequence[TextUnit]) -> dict[int, float]:
 
 def decided_words(units: Sequence[TextUnit], sizes: Sequence[int]) -> int:
     """Return the words of the decisions that a summary without a requested length has room for."""
-    listed = listed_worths(units)
-    return min(_MOST_WORDS, sum(sizes[place] for place, least in listed.items() if least == _DECISION))
+    told = zip(sizes, least_worths(units), strict=True)
+    return min(_MOST_WORDS, sum(size for size, least in told if least >= _DECISION))
 
 
 def _names_meeting(unit: TextUnit) -> bool:
