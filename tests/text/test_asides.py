@@ -129,6 +129,8 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "Vielen Dank für die zwei Häuser in der Stadt.",
         "Merci pour les 500 euros de lundi.",
         "Gracias por los dos coches del lunes.",
+        "a) the club sells the old pump;",
+        "(b) the club buys a new one;",
     ],
 )
 def test_statements_are_not_asides(line: str) -> None:
@@ -187,6 +189,8 @@ def test_a_row_has_short_cells_or_mostly_numbers(line: str, is_aside: bool) -> N
     [
         ("Posted: Thursday", True),
         ("Mooring: Thursday.", False),
+        ("- decided: Thursday", False),
+        ("Beschluss: Donnerstag", False),
         ("Mooring:", False),
         (f"Mooring: {words(9)}", True),
         (f"Mooring: {words(10)}", False),

@@ -44,6 +44,8 @@ def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
         "This page describes it.",
         "It is important that the bridge opens.",
         "It is with mixed emotions that Ann leaves.",
+        "It was agreed to sell the boat.",
+        "It was unanimously resolved that Ann sells the boat.",
         "",
         "...",
     ],

@@ -38,10 +38,30 @@ def test_decisions_are_worth_more_than_tasks_and_other_units_nothing() -> None:
     }
 
 
-@pytest.mark.parametrize("head", HEADS)
+@pytest.mark.parametrize(
+    "head",
+    [
+        *HEADS,
+        "After the break we agreed:",
+        "At last the following was decided:",
+        "Es wurde Folgendes beschlossen:",
+    ],
+)
 def test_the_head_of_a_list_may_be_a_heading_or_end_with_a_colon(head: str) -> None:
     document = MINUTES.replace("Decisions:", head)
     assert shares(document)["- Boat and sails are sold in May."] == 0.8
+
+
+def test_the_head_of_a_list_may_be_a_line_above_its_items_without_a_colon() -> None:
+    document = MINUTES.replace("Boat and sails are", "The boat is").replace(
+        "Ann asks the bank for", "Ann gets"
+    )
+    assert shares(document.replace("Decisions:", "Decisions").replace("To do:", "To do")) == {
+        "- The boat is sold in May.": 0.8,
+        "- The new mast costs 400 euros.": 0.8,
+        "- Ann gets a loan.": 0.4,
+    }
+    assert shares(document.replace("Decisions:", "Agreed.")) == {}
 
 
 @pytest.mark.parametrize(
@@ -64,6 +84,18 @@ def test_tasks_without_decisions_turns_and_lines_without_a_mark_count_like_other
         ("Wir haben am Montag den Verkauf beschlossen.", True),
         ("Nous avons décidé de vendre le bateau.", True),
         ("Se acordó vender el barco.", True),
+        ("Al final decidimos vender el barco.", True),
+        ("Nach kurzer Aussprache wurde beschlossen, das Boot zu verkaufen.", True),
+        ("Decision: Ann sells the boat for 400 euros.", True),
+        ("Beschluss 3: Anna verkauft das Boot für 400 Euro.", True),
+        ("We decided not to sell the boat.", True),
+        ("The committee agreed to sell the boat.", True),
+        ("Der Vorstand beschließt einstimmig den Verkauf.", True),
+        ("Le conseil approuve la vente du bateau.", True),
+        ("La junta aprobó la venta del barco.", True),
+        ("Wir haben entschieden, das Boot nicht zu verkaufen.", True),
+        ("Nous avons décidé de ne pas vendre le bateau.", True),
+        ("Se acordó no vender el barco.", True),
         ("Have we agreed on the price of the boat?", False),
         ("We talked about the price of the boat.", False),
     ],
@@ -80,10 +112,27 @@ def test_what_a_note_says_was_agreed_is_worth_more(said: str, is_told: bool) -> 
         "It would have been better if we agreed on a date.",
         "Wir haben am Montag noch nichts beschlossen.",
         "No se acordó vender el barco.",
+        "We had agreed to sell the boat, and it is gone.",
+        "At that meeting we decided to sell the boat.",
+        "We agreed last year that Ann sells the boat.",
+        "The committee decided in 2019 to sell the boat.",
+        "The committee had decided to sell the boat.",
+        'Ann read aloud: "It was agreed to sell the boat."',
+        "“We decided to sell it,” Ann said.",
     ],
 )
-def test_what_was_not_agreed_is_worth_no_more(said: str) -> None:
+def test_what_was_not_agreed_or_long_ago_or_by_others_is_worth_no_more(said: str) -> None:
     assert shares(f"At the meeting the tea was cold.\n{said}") == {}
+
+
+def test_minutes_of_time_name_no_meeting() -> None:
+    said = "We agreed to sell the boat."
+    assert (
+        shares(f"The tea was cold within ten minutes.\n{said}")
+        == shares(f"Minutes later it rained.\n{said}")
+        == {}
+    )
+    assert shares(f"Minutes, 4 May\n\nThe tea was cold.\n{said}") == {said: 0.9}
 
 
 @pytest.mark.parametrize("head", ["Rejected:", "Not decided:", "Wishes"])
@@ -122,6 +171,15 @@ def test_a_second_sentence_of_an_item_does_not_end_the_list() -> None:
     assert shares(document)["- The new mast costs 400 euros."] == 0.8
 
 
+def test_numbered_decisions_count_although_their_numbers_are_not_shown() -> None:
+    document = MINUTES.replace("- Boat", "1. Boat").replace("- The new", "2. The new")
+    assert shares(document) == {
+        "Boat and sails are sold in May.": 0.8,
+        "The new mast costs 400 euros.": 0.8,
+        "- Ann asks the bank for a loan.": 0.4,
+    }
+
+
 def test_a_short_summary_has_the_decisions() -> None:
     told = precis.summarize(MINUTES, words=32).splitlines()
     assert told[-2:] == ["- Boat and sails are sold in May.", "- The new mast costs 400 euros."]
@@ -133,3 +191,5 @@ def test_a_summary_without_a_length_has_room_for_all_decisions_and_eighty_words_
     sizes = [len(unit.text.split()) for unit in units]
     assert decided_words(units, sizes) == 8 + 7
     assert decided_words(units, [50] * len(units)) == 80
+    units = extraction_units("At the meeting the tea was cold.\nWe agreed to sell the boat.")
+    assert decided_words(units, [7, 6]) == 6

@@ -172,6 +172,19 @@ def test_a_line_is_a_heading_over_a_sentence_of_8_words_that_is_twice_as_long(
     assert headings(f"{line}\n{below}\nEverybody came. It rained.") == [line] * is_heading
 
 
+@pytest.mark.parametrize(
+    ("first", "second"), [("- ", "- "), ("1. ", "2. "), ("a) ", "b) "), ("[ ] ", "[ ] ")]
+)
+def test_two_short_items_are_a_list_and_no_heading(first: str, second: str) -> None:
+    items = [f"{first}Sell the boat", f"{second}Buy a mast"]
+    units = extraction_units("The quay was closed.\n\n" + "\n".join(items))
+    assert not any(unit.heading for unit in units)
+    units = extraction_units(f"The quay was closed.\n\nTo do\n{items[0]}")
+    assert not any(unit.heading for unit in units)
+    units = extraction_units("The quay was closed.\n\nThe boat\nThe mast")
+    assert [unit.heading for unit in units] == [False, True, True]
+
+
 def test_a_long_line_alone_is_a_heading_and_a_long_item_is_none() -> None:
     title = "Contributions of wind and of rain to the height of the water in the harbour of the old town"
     text = (

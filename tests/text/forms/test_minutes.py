@@ -557,6 +557,7 @@ def test_what_is_below_the_heading_of_a_part_belongs_to_it() -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
+        ("Resolved:\n- new lamps for the hall\n\nThe hall is cold in winter.", "decisions"),
         ("Actions:\n- Bob: new lamps\n\nThe hall is cold in winter and warm in summer.", "actions"),
         (
             "3. Action points\n\nThe hall gets new lamps.\n\n4. Budget\n\nThe hall is cold in winter.",
@@ -569,10 +570,31 @@ def test_what_is_below_the_heading_of_a_part_belongs_to_it() -> None:
         ("Le club a parlé de la salle avec la mairie.\n\nÀ faire :\n- Des lampes pour la salle", "actions"),
         ("El club habló de la sala con la alcaldía.\n\nTareas:\n- Lámparas para la sala", "actions"),
         ("Il comitato ha parlato della sala con il comune.\n\nAzioni:\n- Lampade per la sala", "actions"),
+        (
+            "Actions:\n1. Bob buys the new lamps.\n\nThe hall is cold.\n\n2. The hall gets old soon.",
+            "actions",
+        ),
     ],
 )
 def test_a_line_that_names_a_part_has_the_list_below_it(text: str, part: str) -> None:
     assert [line.part for line in minutes(text).lines if line.part != "topics"] == [part]
+
+
+def test_a_sentence_that_announces_decisions_has_the_list_below_it() -> None:
+    text = "The tea was cold.\n\nAfter the break we agreed:\na) the hall gets new lamps;\nb) Bob sells the old ones."
+    assert lines(text, "decisions") == ["the hall gets new lamps;", "Bob sells the old ones."]
+
+
+@pytest.mark.parametrize("head", ["To do", "To-do", "To dos", "TODO"])
+def test_english_has_several_spellings_of_to_do(head: str) -> None:
+    text = f"The hall is cold in winter and warm in summer.\n\n{head}\n- [ ] Bob: new lamps\n- Ann: paint"
+    assert lines(text, "actions") == ["Bob: new lamps", "Ann: paint"]
+
+
+def test_the_date_of_the_next_meeting_is_no_action() -> None:
+    text = "Action items\n\n1. Bob buys a lamp.\n2. Ann buys the paint.\n\nNext meeting: 6 June, 7 pm."
+    assert lines(text, "next") == ["Next meeting: 6 June, 7 pm."]
+    assert lines(text, "actions") == ["Bob buys a lamp. (owner: Bob)", "Ann buys the paint. (owner: Ann)"]
 
 
 def test_a_speaker_who_names_a_part_lists_nothing() -> None:

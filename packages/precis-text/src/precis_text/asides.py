@@ -18,7 +18,7 @@ _LINES = {
 _SENTENCES = [re.compile(pattern.replace("\n", ""), re.IGNORECASE) for pattern in _TABLE["sentence"].values()]
 _HEADINGS = {name: frozenset(words.split("|")) for name, words in _TABLE["headings"].items()}
 CONTENTS = _HEADINGS["contents"]
-_MAIL = frozenset(_TABLE["labels"]["mail"].split())
+_MAIL, _DECIDED = (frozenset(_TABLE["labels"][name].split()) for name in ("mail", "decided"))
 
 _END = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
 _LABEL = re.compile(r"\s*(?P<label>[^\s:][^\n:.!?]{0,39})[:：]\s+(?P<value>\S.*)?$")
@@ -27,7 +27,7 @@ _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
 _QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
 _CONTACT = re.compile(r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.I)
-_NUMBERED = re.compile(r"^(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
+_NUMBERED = re.compile(r"^\(?(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b|doi|https?://")
 _WHOLE_LINE = re.compile(r"if\b.+\bthen\b|(?:else|end|break|pass|continue|endif|fi|done);?$")
 _CODE_SIGNS = frozenset("={}();<>[]_|&$\\/")
@@ -108,10 +108,10 @@ def _is_label(line: str, words: list[str]) -> bool:
     found = _LABEL.match(line)
     if found is None:
         return False
-    first = found["label"].lower().split()[0]
-    if first in _MAIL:
+    if found["label"].lower().split()[0] in _MAIL:
         return len(words) <= _LONG_VALUE
-    return found["value"] is not None and not _END.search(line) and len(words) <= _LONG_LABEL
+    is_told = found["value"] is None or found["label"].lower().split()[-1] in _DECIDED
+    return not (is_told or _END.search(line)) and len(words) <= _LONG_LABEL
 
 
 def _is_contents(line: str) -> bool:
@@ -138,6 +138,6 @@ def _is_code(line: str, words: list[str]) -> bool:
     """Check whether a line is code: it opens like a statement, and many of its signs are those of programs."""
     if _END.search(line) or not line.isascii() or not _LINES["code"].match(line):
         return False
-    signs = sum(sign in _CODE_SIGNS for sign in line)
+    signs = sum(sign in _CODE_SIGNS for sign in _NUMBERED.sub("", line))
     opens = line.startswith(("$ ", ">>> ", "#include")) or _WHOLE_LINE.match(line) is not None
     return opens or signs >= _SIGNS * len("".join(words)) or (line[-1] in ";{}" and signs > 1)

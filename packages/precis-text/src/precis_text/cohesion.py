@@ -23,7 +23,6 @@ _BELOW, _FOLLOWS, _HOLES, _LOST = (
 )
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
-_ITEMS = ("-", "*", "•", "–")
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
 _QUOTES = "\"'”’»)]"
 
@@ -76,7 +75,7 @@ def unended(units: Sequence[TextUnit]) -> list[bool]:
     ended = sum(ENDED.search(unit.text) is not None for unit in told)
     if ended < _ENDED * len(told):
         return [False] * len(units)
-    return [not (unit.speaker or unit.text.startswith(_ITEMS) or ENDED.search(unit.text)) for unit in units]
+    return [not (unit.speaker or unit.text[:1] in "-*•–" or ENDED.search(unit.text)) for unit in units]
 
 
 def holed(units: Sequence[TextUnit]) -> list[bool]:

@@ -16,9 +16,7 @@ from precis_text.units import TextUnit, is_item
 _TABLE = tomllib.loads(files("precis_text").joinpath("decided_items.toml").read_text("utf-8"))
 _DECISIONS, _TASKS = (frozenset(_TABLE[name].replace("\n", "").split("|")) for name in ("decisions", "tasks"))
 _DECISION, _TASK = 0.8, 0.4  # least worth of an item, as a share of that of the best unit
-_SAYS, _MEETING, _LIMITS = (
-    re.compile(_TABLE[name].replace("\n", ""), re.I) for name in ("says", "meeting", "limits")
-)
+_SAYS, _LIMITS, _MEETING = (re.compile(each.replace("\n", ""), re.I) for each in _TABLE["said"].values())
 _NOTE, _SAID = 500, 0.9  # most words of a note of a meeting, and the least worth of such a sentence in it
 _MOST_WORDS = 80  # of decisions that a summary without a requested length has room for
 
@@ -26,8 +24,8 @@ _MOST_WORDS = 80  # of decisions that a summary without a requested length has r
 def least_worths(units: Sequence[TextUnit]) -> list[float]:
     """Return the least worth of each unit as a share of the best one's; 0 for all others, which are most."""
     listed = listed_worths(units)
-    is_written = not any(unit.speaker for unit in units)
-    is_note = is_written and sum(len(unit.text.split()) for unit in units) <= _NOTE and _names_meeting(units)
+    is_short = sum(len(unit.text.split()) for unit in units) <= _NOTE
+    is_note = is_short and any(map(_names_meeting, units)) and not any(unit.speaker for unit in units)
     said = [is_note and not unit.aside and _says(unit.text) for unit in units]
     return [_SAID if says else listed.get(place, 0.0) for place, says in enumerate(said)]
 
@@ -40,28 +38,27 @@ def listed_worths(units: Sequence[TextUnit]) -> dict[int, float]:
     """
     heads = [_head(unit) for unit in units]
     known = {*heads} & (_DECISIONS | _TASKS)
-    if _DECISIONS.isdisjoint(known) or (len(known) == 1 and not _names_meeting(units)):
+    if _DECISIONS.isdisjoint(known) or (len(known) == 1 and not any(map(_names_meeting, units))):
         return {}
     found, least = {}, 0.0
     for place, (unit, head) in enumerate(zip(units, heads, strict=True)):
-        is_apart = place > 0 and unit.start - units[place - 1].stop > 1
         if head or unit.heading:
             least = _DECISION if head in _DECISIONS else _TASK if head in _TASKS else 0.0
-        elif is_item(unit.text) and least:
+        elif is_item(unit) and least:
             found[place] = least
-        elif is_apart:
+        elif place and unit.start - units[place - 1].stop > 1:
             least = 0.0
     return found
 
 
 def decided_words(units: Sequence[TextUnit], sizes: Sequence[int]) -> int:
     """Return the words of the decisions that a summary without a requested length has room for."""
-    listed = listed_worths(units)
-    return min(_MOST_WORDS, sum(sizes[place] for place, least in listed.items() if least == _DECISION))
+    told = zip(sizes, least_worths(units), strict=True)
+    return min(_MOST_WORDS, sum(size for size, least in told if least >= _DECISION))
 
 
-def _names_meeting(units: Sequence[TextUnit]) -> bool:
-    return any(_MEETING.search(unit.text) for unit in units)
+def _names_meeting(unit: TextUnit) -> bool:
+    return _MEETING.search(unit.text) is not None
 
 
 def _says(text: str) -> bool:
@@ -71,5 +68,6 @@ def _says(text: str) -> bool:
 
 def _head(unit: TextUnit) -> str:
     """Return what a unit names as the head of a list, in small letters; "" if it heads none."""
-    is_head = (unit.heading or unit.aside or announces(unit)) and not is_item(unit.text)
-    return unit.text.lower().strip(" \t:.#*_0123456789") if is_head and not unit.speaker else ""
+    text = "decided" if announces(unit) and _says(unit.text) else unit.text.lower()
+    is_head = unit.heading or unit.aside or announces(unit) or text in _DECISIONS or text in _TASKS
+    return text.strip(" \t:.#*_0123456789") if is_head and not (is_item(unit) or unit.speaker) else ""

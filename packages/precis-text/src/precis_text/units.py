@@ -90,6 +90,7 @@ class TextUnit:
         speaker: who says it in a dialogue, or "".
         answers: whether it may be chosen without the sentence that it points to, since it answers a question.
         shown: what a summary shows of it, without the speaker and "Okay, so"; "" is all of the text.
+        numbered: whether a number in the document, which the text is without, marks it as an item of a list.
     """
 
     text: str
@@ -100,6 +101,7 @@ class TextUnit:
     speaker: str = ""
     answers: bool = False
     shown: str = ""
+    numbered: bool = False
 
 
 def named_text(unit: TextUnit) -> str:
@@ -119,9 +121,9 @@ def without_item_mark(text: str) -> str:
     return text[found.end() :] if (found := _MARK.match(text)) else text
 
 
-def is_item(text: str) -> bool:
-    """Check whether a text has the mark of a list item: a bullet, a box, "1.", "a)"."""
-    return _MARK.match(text) is not None or re.match(r"(?:\d{1,2}|[a-z])[.)]\s", text) is not None
+def is_item(unit: TextUnit) -> bool:
+    """Check whether a unit has, or had, the mark of a list item: a bullet, a box, "1.", "a)"."""
+    return unit.numbered or re.match(rf"{_MARK.pattern}|(?:\d{{1,2}}|[a-z])[.)]\s", unit.text) is not None
 
 
 def is_ticked(document: str, start: int) -> bool:
@@ -157,7 +159,7 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
         else:
             text = citations.left_out(unit.text[number:])
         shown = pauses.told(text) if pauses and not answers else ""
-        found.append(replace(unit, text=f"{named} {text}".strip(), shown=shown))
+        found.append(replace(unit, text=f"{named} {text}".strip(), shown=shown, numbered=number > 0))
     return found
 
 
@@ -247,7 +249,8 @@ def _is_heading(units: list[TextUnit]) -> bool:
     """Check whether a block is a heading, a title or a signature: few words and no sentence end."""
     is_line = len(units) == 1 and not _ITEM.match(units[0].text)
     most = _LONGEST_HEADING if is_line else _HEADING_WORDS
-    return len(units) <= _HEADING_LINES and all(
+    most_lines = 1 if is_item(units[-1]) else _HEADING_LINES  # more are a list, or its head and an item
+    return len(units) <= most_lines and all(
         not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= most for unit in units
     )
 

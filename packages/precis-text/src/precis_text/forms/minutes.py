@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import ClassVar, final
 
+from precis_text.cohesion import announces
 from precis_text.forms.assents import Assent, assents_of
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.meeting_cues import Cues, cues_of
@@ -28,7 +29,7 @@ PARTS = ("topics", "decisions", "actions", "questions", "next")
 _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topics": 1.0}
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 2
-_ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?\d{{1,2}}[.)])\s")
+_ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?(?:\d{{1,2}}[.)]|[a-z]\)))\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
@@ -90,22 +91,18 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
     part, above, is_section = "", "", False
     for place, unit in enumerate(source.units):
         heads = {name for name, head in known.heads.items() if not unit.speaker and head.fullmatch(unit.text)}
-        is_item = _ITEM.match(unit.text) and not (unit.heading and _ITEM.match(above))
+        heads |= {"decisions"} if announces(unit) and known.decides(unit.text.rstrip(" :")) else set()
+        is_other = unit.heading and not unit.aside and source.passages.at(unit.start).heading != above
+        is_item = (unit.numbered or _ITEM.match(unit.text)) and not (unit.heading and _ITEM.match(above))
         if heads:
             part, above, is_section = heads.pop(), unit.text, unit.heading
-        elif (
-            part
-            and not (is_item or _is_row(source.document, unit.start))
-            and (
-                not is_section
-                or (unit.heading and not unit.aside and source.passages.at(unit.start).heading != above)
-            )
-        ):
+        elif not (is_item or _is_row(source.document, unit.start)) and (is_other or not is_section):
             part = ""
         elif part:
             found[place] = part
         # "Date of next meeting: 1 May"
-        if unit.aside and place not in found and known.next.search(unit.text):
+        is_free = unit.aside if place not in found else not is_item and found[place] != "questions"
+        if is_free and known.next.search(unit.text):
             found[place] = "next"
     return found
 
