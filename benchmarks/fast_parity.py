@@ -2,7 +2,7 @@
 
     python -m benchmarks.fast_parity [--documents 500] [--model FOLDER] [--out FILE]
 
-For greedy and beam search, alone and in padded batches of 8, the share of documents with identical tokens in fp32. For
+For greedy and beam search, singly and in padded batches of 8, the share of documents with identical tokens in fp32. For
 bf16 and int8 the share of places where the model's best next token is the same as in fp32, each place read with fp32's
 tokens before it (teacher forcing), so that one difference is counted once. A random model's best token leads by little:
 the agreement of a trained one is higher.
@@ -116,7 +116,7 @@ def _best_next(
     valid: Tensor,
     rows: list[list[int]],
 ) -> Tensor:
-    """(b t) best token after each token of the rows."""
+    """Return the best token after each token of the rows, (b t)."""
     longest = max(len(row) for row in rows) - 1
     padded = torch.tensor([row + [0] * (longest + 1 - len(row)) for row in rows])
     packed = PackedZCodePP(model, rows=len(rows), weights=weights)
