@@ -1,4 +1,4 @@
-"""Time that drafting saves: greedy search by the fast loop, one token a step, against drafts by the model's own streams.
+"""Time that drafting saves: the fast loop's greedy search, one token a step, against drafts by the model's own streams.
 
     python -m benchmarks.speculative --train 3000 --documents 1000 --out runs/speculative
     python -m benchmarks.speculative --task e2e --data DIR --train 600 --batch-tokens 2048 --out runs/speculative-e2e
