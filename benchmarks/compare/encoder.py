@@ -115,7 +115,7 @@ _MAKE = "benchmarks.compare.encoder:encode"
 
 
 def bench(*, quick: bool) -> Bench:
-    """Return the benchmark with the goals of docs/benchmarks/goals.md; `quick` has short inputs and fewer contenders."""
+    """Return the benchmark with the goals of docs/benchmarks/goals.md; `quick` has short inputs, fewer contenders."""
     lengths = {n: batch for n, batch in _LENGTHS.items() if not quick or n <= 512}
     rows = 8 if quick else 16
     cells = [Cell(name=f"forward {n}", arguments={"tokens": n, "batch": b}) for n, b in lengths.items()]
