@@ -55,7 +55,7 @@ def flashed(model: Any, *, length: int, learns: bool, device: Device) -> Any:
 def layers(
     size: Size, *, batch: int, length: int, learns: bool, device: Device, dtype: torch.dtype
 ) -> dict[str, Callable[[], Layer]]:
-    """Return builders of one self-attention layer, with projections of states and positions, all with the same weights."""
+    """Return builders of one self-attention layer, with projections of states and positions and with equal weights."""
 
     def theirs() -> tuple[Any, Any]:
         model = deberta(size, device, dtype)
