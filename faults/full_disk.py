@@ -23,7 +23,7 @@ from faults.writers import build_shelf, command_lines
 
 
 def _limited(offset: int | None, folder: Path, largest: int) -> Callable[[], Callable[[], int]]:
-    """As `forked.full_after`, with a limit for files that libraries write, in the same proportion."""
+    """Fill the disk like `forked.full_after`, and limit the files of libraries in the same proportion."""
     python = forked.full_after(offset, folder)
 
     def prepare() -> Callable[[], int]:

@@ -249,7 +249,7 @@ _PIECES = (
 
 
 def mutate(content: bytes, rng: random.Random) -> bytes:
-    """One to four changes, each at a random place."""
+    """Make one to four changes, each at a random place."""
     found = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 4))):
         place, end = sorted((rng.randint(0, len(found)), rng.randint(0, len(found))))
@@ -291,7 +291,7 @@ def _write(place: Path, content: Content) -> None:
 
 
 def main() -> int:
-    """Mutate, read, count."""
+    """Mutate files, read them, and count the outcomes."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -321,7 +321,7 @@ def main() -> int:
 
 
 def _outcome(reader: Callable[[Path], None], place: Path) -> tuple[str, str]:
-    """What happened, and what should not have."""
+    """Read a file; return the outcome, and the error if it should not have happened."""
     started = time.perf_counter()
     try:
         reader(place)
