@@ -129,7 +129,7 @@ class World:
         return self._alone[name], self._events[name]
 
     def run_alone(self, only: str | None) -> None:
-        """Run the subjects that seeds may draw, undisturbed, once for all processes; a late one is left to its seeds."""
+        """Run the subjects that seeds may draw, undisturbed, once for all processes; leave late ones to their seeds."""
         for name in self.subjects:
             if only in (None, name):
                 with suppress(LateError):

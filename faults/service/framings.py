@@ -46,7 +46,7 @@ def _head(method: str, path: str, *headers: str) -> bytes:
 
 
 def lengths() -> Iterator[bytes]:
-    """Yield bodies with a false length, followed by a request for a closed resource that a server may read by mistake."""
+    """Yield bodies with a false length, followed by a request for a closed resource that may be read by mistake."""
     inner, chunked = request("/v1/models"), "Transfer-Encoding: chunked"
     for path, length in product(("/health", "/v1/summarize"), _LENGTHS):
         yield _head("POST", path, f"Content-Length: {length}") + inner

@@ -63,7 +63,7 @@ _UPS = "/..|/%2e%2e|/..%2f|/%252e%252e|/..\\|/%5c..|/....//|/..;|/%c0%ae%c0%ae|/
 
 
 def schemes(key: str, name: str) -> Iterator[bytes]:
-    """Yield the right key under other schemes, in other spellings, twice, or as a digest; and words that are not keys."""
+    """Yield the right key under other schemes, twice, or as a digest, and words that are not keys."""
     encoded = key.encode()
     pair = b64encode(f"{name}:{key}".encode()).decode()
     digests = [sha256(encoded).hexdigest(), md5(encoded).hexdigest(), b64encode(encoded).decode()]
