@@ -1,16 +1,16 @@
-"""transformers' own common tests on every model class of precis: what its users rely on, holds here too.
+"""transformers' own common tests on every model class of precis: its users can rely on the same behaviour here.
 
     python -m benchmarks.hf_conformance
     python -m benchmarks.hf_conformance --only prophetnet
     python -m benchmarks.hf_conformance --checkout ~/transformers    # generation and export tests too
 
-The tests come from the source distribution of the pinned transformers (constraints.txt), which is fetched from the
+The tests come from the source distribution of the pinned transformers (constraints.txt). It is fetched from the
 package index once, checked against its SHA-256 and unpacked into a cache; nothing of it is in this repository. It
 holds the common model and configuration tests. The distribution leaves out the folders with those of generation and
 export. They run if --checkout names a checkout of the same version, and count as unavailable otherwise.
 
-Each class passes, fails or skips each test. What may fail is listed in `hf_cases.py` with a reason; the exit code is 1
-when anything else fails, or when something listed passes.
+Each class passes, fails or skips each test. `hf_cases.py` lists the tests that may fail, with reasons. The exit code is
+1 when another test fails, or when a listed one passes.
 """
 
 import argparse
@@ -226,7 +226,7 @@ def run(only: str, test: str, *, verbose: bool) -> Tally:
         words = ["-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:terminal", "-c", str(settings)]
         narrowed = ["-k", chosen] if chosen else []
         cases = str(Path(__file__).with_name("hf_cases.py"))
-        with contextlib.chdir(folder):  # some tests write where they stand
+        with contextlib.chdir(folder):  # some tests write to the current folder
             pytest.main([*words, "--import-mode=importlib", *narrowed, cases], plugins=[tally])
     return tally
 

@@ -5,10 +5,10 @@
 
 Random ids go through the run's own objective and optimizer steps; medians, the first two steps are warm-up. FLOPs are
 those of one step as torch's FlopCounterMode counts matrix products, forward and backward. The peak is that of a square
-matrix product in the same precision on the same threads or GPU, measured in turn with the steps, since the speed of a
-machine moves. What feeds the training is timed by itself, on one thread: packing (tokenizing invented documents into a
-pack), and making batches from it (reading blocks in the training order, masking, spans, collation); "together" counts a
-token as packed once and read once, which is the worst case.
+matrix product in the same precision on the same threads or GPU. It is measured in turn with the steps, since the speed
+of a machine varies. The input pipeline is timed by itself, on one thread. "packing" tokenizes invented documents into a
+pack; "batches" reads blocks in the training order, masks, draws spans and collates. "together" counts a token as packed
+once and read once, which is the worst case.
 """
 
 import argparse

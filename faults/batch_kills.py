@@ -6,10 +6,10 @@
     python -m faults.batch_kills --nodes
     python -m faults.batch_kills --deadly
 
-The kills hit in turn the command, one of its workers, and all its processes. A batch without its command is started
+Kills hit in turn the command, one of its workers, and all its processes. A batch without its command is started
 again. A fifth of the kills of a new command come at a random time of its start. The others come at a random time of its
-work, behind a part that it has begun to write, because the start takes longer than the work. Whenever a batch ends,
-each document must have exactly one summary, equal to that of `precis summarize`. Then the next batch starts.
+work, behind a part that it has begun to write. Otherwise most would hit the start, which takes longer. Whenever a batch
+ends, each document must have exactly one summary, equal to that of `precis summarize`. Then the next batch starts.
 
 `--standing` does this on a cluster of two nodes, each a process of this machine, which outlives the commands. 50 kills
 then take a third of an hour on two cores; "all" is the command and every process of Ray that works for it. `--nodes`

@@ -2,9 +2,9 @@
 
     python -m faults.bombs [--quick]
 
-A command must end within 10 seconds of processor time, imports included, with at most 1 GB of memory at its highest,
-exit code 2, and one line. Time that other work on the machine takes does not count; a command that waits is ended after
-a minute. `--quick` makes the big ones smaller.
+A command must end with exit code 2 and one line, within 10 seconds of processor time, imports included. Its memory may
+reach 1 GB. Time that other work on the machine takes does not count; a command that waits is ended after a minute.
+`--quick` makes the big ones smaller.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ _EVALUATE = ("evaluate", "--predictions", "{}", "--data", "{}.pairs.jsonl", "--o
 
 
 def bombs(*, quick: bool) -> list[Bomb]:
-    """Name of the file, who makes it, and the command line that reads it."""
+    """List each bomb: the name of the file, its maker, and the command line that reads it."""
     big = 16 if quick else 1
     return [
         ("lines.jsonl.gz", lambda p: _repeat(p, b"\n" * MIB, 10_000 // big), _CHECK),

@@ -136,7 +136,7 @@ def _in_child(
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-        finally:  # even where the log is full: above this stands the parent's code, which removes its folders
+        finally:  # even if the log is full: the frames above are the parent's code, which removes its folders
             os._exit(code)
 
 

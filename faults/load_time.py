@@ -26,7 +26,7 @@ _MOST = 1.10
 
 
 def main() -> int:
-    """Time both; 1 if the sealed one takes more than a tenth longer."""
+    """Time both, and return 1 if the sealed one takes more than a tenth longer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds

@@ -2,9 +2,9 @@
 
     python -m faults.mutations [--quick] [--files N] [--seed S]
 
-Whole files of every kind (pairs, texts, predictions, records, seals) are cut, flipped, filled with brackets,
-surrogates, NUL bytes, long numbers and doubled parts, then read by the functions behind the commands. What a reading
-may give: values, `UserError` of one line, or the error of its kind that its callers turn into one (a damaged seal).
+Whole files of every kind (pairs, texts, predictions, records, seals) are cut and flipped, or filled with brackets,
+surrogates, NUL bytes, long numbers and doubled parts. The functions behind the commands then read them. A reader may
+give values, a `UserError` of one line, or an error that its callers turn into one (a damaged seal).
 """
 
 import argparse
@@ -167,7 +167,7 @@ def _one_line(error: Exception) -> None:
 
 
 def _kinds() -> dict[str, tuple[Content, tuple[Callable[[Path], None], ...]]]:
-    """Name of the file or folder -> its content, and how it is read."""
+    """Map the name of each file or folder to its content and its readers."""
     rows, pairs = _jsonl(), (_read_pairs, _check, _read_texts)
     texts = {"a.txt": b"Ein Text.\nZwei.", "a.summary.txt": b"One.", "b.txt": b"Two.", "b.summary.txt": b"2."}
     record = {"run": {"model": {"vocab_size": 8000}, "lr": 1e-4}, "versions": {"torch": "2"}}

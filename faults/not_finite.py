@@ -2,8 +2,8 @@
 
     python -m faults.not_finite [--quick] [--seed 0]
 
-Each phase (finetune, few-shot, ground, tune, pretrain, search) is run at toy size with every kind of fault, at steps
-that are drawn from the seed: exploding rates, a loss or a gradient that is NaN for a while or for good, a weight that
+Each phase (finetune, few-shot, ground, tune, pretrain, search) is run at toy size with every kind of fault. The seed
+draws the steps of a fault: exploding rates, a loss or a gradient that is NaN for a while or for good, a weight that
 becomes NaN or infinite. A run may fail, with nothing exported, or export a model whose weights and score are finite.
 """
 

@@ -284,7 +284,7 @@ def _summarize_here(batch: Any, out: Path) -> None:
 
 
 def main() -> int:
-    """Let the seeds happen; the exit code."""
+    """Try the seeds and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -60,7 +60,7 @@ def save(kind: str, folder: Path, *, seed: int = 0, scale: int = 1) -> Path:
     generation = model.generation_config
     assert generation is not None
     generation.min_new_tokens, generation.max_new_tokens = 3, 6
-    special = [*range(260), *words().all_special_ids]  # control tokens and bytes, which may be no text
+    special = [*range(260), *words().all_special_ids]  # control tokens and bytes, which may not be text
     generation.suppress_tokens = sorted(set(special) - {2})
     model.save_pretrained(folder)
     words().save_pretrained(folder)

@@ -51,7 +51,7 @@ def command_lines(shelf: Path) -> Mapping[str, Callable[[Path], list[str]]]:
     recipe = ["--recipe", "zcodepp-micro", "--tokenizer", words, *_SHAPE, *_SMALL]
     packed = [*_PACKED, "--tokenizer", words]
     steps = [word.replace("--validate-every", "--set") for word in _STEPS]
-    steps[steps.index("--set") + 1] = f"train.validate_every={_STEPS[3]}"  # pretrain has no option for it
+    steps[steps.index("--set") + 1] = f"train.validate_every={_STEPS[3]}"  # pretrain lacks an option for it
     phase = ["--set", "batch_size=4", "--set", "block_length=64", "--set", "validation_blocks=4", *steps]
     lines: dict[str, list[str]] = {
         "finetune": ["finetune", "--data", pairs, *recipe],

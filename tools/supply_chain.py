@@ -28,7 +28,7 @@ try:
     from packaging.markers import Marker
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
-except ImportError:  # a new environment has pip alone
+except ImportError:  # a new environment has only pip
     from pip._vendor.packaging.markers import Marker  # type: ignore[assignment]
     from pip._vendor.packaging.requirements import Requirement  # type: ignore[assignment]
     from pip._vendor.packaging.utils import canonicalize_name  # type: ignore[assignment]

@@ -48,7 +48,7 @@ class Worker:
 
     def __init__(self, contender: Contender, *, threads: int, environment: Mapping[str, str]) -> None:
         self._contender, self._threads = contender, threads
-        # a file, because nobody reads while it is written: a full pipe would stop the process
+        # a file, because there is no reader while it is written: a full pipe would stop the process
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.compare.worker"],

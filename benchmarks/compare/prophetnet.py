@@ -34,7 +34,7 @@ _END = 102
 _GOAL, _FURTHER_GOAL = (
     2.0,
     2.5,
-)  # transformers' seconds over ours: of the model itself, of the comparison of all peers
+)  # transformers' seconds over ours: for the model itself, for the comparison of all peers
 _HERE = "benchmarks.compare.prophetnet"
 _PEER, _GENERATE = "transformers ProphetNet", "precis generate"
 _NAMES = {"precis": "fast", _GENERATE: "by_generate", _PEER: "transformers"}

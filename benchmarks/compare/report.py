@@ -162,7 +162,7 @@ def ratios_table(found: list[Ratio]) -> Table:
 
 
 def write_plot(bench: Bench, results: Results, path: Path) -> None:
-    """Time and tensors' memory of every contender over the cells, on logarithmic axes."""
+    """Plot the time and tensors' memory of every contender over the cells, on logarithmic axes."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -129,7 +129,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = _answer(json.loads(line), current)
-        except Exception as error:  # reported to the parent, which goes on without this contender
+        except Exception as error:  # reported to the parent, which continues without this contender
             traceback.print_exc()
             answer = {"error": _one_line(error), "unable": isinstance(error, UserError)}
         print(json.dumps(answer), file=answers, flush=True)

@@ -27,7 +27,7 @@ _EIGHT = 8.0
 _MINUTES, _DRY_MINUTES = _EIGHT, 10.0
 _FOLDER = Path("runs/gpu")
 _END = 20.0  # seconds kept for starting and for the tables
-_WIDTH = 120  # of a table where there is no terminal
+_WIDTH = 120  # of a table without a terminal
 _NO_CARD = 2
 
 

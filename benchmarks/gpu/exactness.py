@@ -1,9 +1,9 @@
 """Stage "exactness": every way of disentangled attention against fp64, values and gradients, with and without padding.
 
 The reference is written from the equations, in blocks of rows, in fp64, on the same rounded inputs. An error is the
-norm of the difference over the norm of the reference (over all documents' real tokens), for values, and the largest of
-the five gradients' (queries, keys, values, both position tables). A way is wrong where it is not finite or its error
-is more than twice the plain path's and more than twice the number format's own step.
+norm of the difference over the norm of the reference, over all documents' real tokens. There is one error for values,
+and the largest of the five gradients' (queries, keys, values, both position tables). A way is wrong if it is not
+finite. It is also wrong if its error is more than twice the plain path's and twice the number format's step.
 """
 
 import importlib
@@ -37,11 +37,11 @@ _BLOCK = 512
 _TIMES, _STEPS = 2.0, 2.0
 _NOTHING = 1e-9
 
-# Kernels are compiled for most lengths and formats, which may take more than there is: the lengths where ways change
-# hands come first, in both formats.
+# Kernels are compiled for most lengths and formats, which may exceed the time limit: the lengths at which the way
+# changes come first, in both formats.
 FIRST_LENGTHS = (1, 2, 65, 128, 512, 513, 1025, 8192)
 MORE_LENGTHS = (400, 511, 1024, 2047, 8191, 127, 129, 700, 1023, 1279, 2048, 3001, 7, 64, 1281, 4096, 4097)
-# FlexAttention is compiled anew for some of them.
+# FlexAttention is compiled again for some of them.
 FLEX_LENGTHS = (512, 2047, 8192)
 TOY_LENGTHS, TOY_FLEX_LENGTHS = (1, 2, 65), (33,)
 

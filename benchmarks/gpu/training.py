@@ -1,9 +1,10 @@
 """Stage "training": steps of recipe `zcodepp-small`, 64 x 512 tokens, by the training loop itself.
 
-Joint pre-training (generator, detection, spans: one backward pass) on random blocks, and fine-tuning on random pairs
-with 128 tokens to write, in bf16 under autocast as recipes do it, with the recipe's dropout and without; and both with
-`train.compiler=inductor`, whose first steps are what compiling takes. A step's time is that between two steps of the
-loop, making and copying batches included; the first few are not counted.
+The steps are joint pre-training (generator, detection, spans: one backward pass) on random blocks, and fine-tuning on
+random pairs with 128 tokens to write. They run in bf16 under autocast as recipes do it, with the recipe's dropout.
+Joint pre-training runs without dropout too. Both also run with `train.compiler=inductor`, whose first steps include
+compiling. A step's time is that between two steps of the loop, making and copying batches included. The first few are
+not counted.
 """
 
 import os

@@ -23,7 +23,7 @@ from faults.service import framings, keys_and_paths
 from faults.service.payload import Payload, request, secret_of
 
 OPEN = ("/", "/page.css", "/page.js", "/health", "/ready", "/openapi.json")
-_WAIT = 0.5  # seconds for the answer to what is no whole request
+_WAIT = 0.5  # seconds for the answer to an incomplete request
 
 
 def payloads(secret: str, name: str) -> list[Payload]:
@@ -133,7 +133,7 @@ def _answers(received: bytes) -> Iterator[Answer]:
             raise ValueError(f"no answer: {received[:80]!r}")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         length = headers.get("content-length", str(len(rest)))
-        size = int(length) if not rest.startswith(b"HTTP/1.1 ") else 0  # an answer to HEAD has no body
+        size = int(length) if not rest.startswith(b"HTTP/1.1 ") else 0  # an answer to HEAD lacks a body
         yield Answer(int(first[9:12]), length, rest[:size])
         received = rest[size:]
 
