@@ -322,7 +322,7 @@ def used(sets: Mapping[str, Sequence[Known]]) -> list[str]:
 
 def each_rule(now: dict[str, Floats], found: dict[str, dict[str, Floats]]) -> list[str]:
     """Return the table of rules compared with the current one."""
-    lines = ["| rule | over the current rule | sets above | sets below |", "|" + " --- |" * 4]
+    lines = ["| rule | over today | sets above | sets below |", "|" + " --- |" * 4]
     for name, scores in found.items():
         gains = {key: (scores[key] - now[key]).mean(1) for key in now}
         pooled = np.concatenate([*gains.values()])

@@ -6,9 +6,9 @@
 Random ids go through the run's own objective and optimizer steps; medians, the first two steps are warm-up. FLOPs are
 those of one step as torch's FlopCounterMode counts matrix products, forward and backward. The peak is that of a square
 matrix product in the same precision on the same threads or GPU. It is measured in turn with the steps, since the speed
-of a machine varies. The input pipeline is timed by itself, on one thread. "packing" tokenizes invented documents into a
-pack; "batches" reads blocks in the training order, masks, draws spans and collates. "together" counts a token as packed
-once and read once, which is the worst case.
+of a machine varies. The input pipeline is timed by itself, on one thread. Packing tokenizes invented documents into a
+pack; making batches reads blocks in the training order, masks, draws spans and collates. "together" counts a token as
+packed once and read once, which is the worst case.
 """
 
 import argparse

@@ -311,7 +311,7 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=600, help="stop killing after this time")
+    parser.add_argument("--minutes", type=float, default=600, help="stop killing after this many minutes")
     parser.add_argument("--model", help="a folder, or default; see above")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
