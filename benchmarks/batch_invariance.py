@@ -1,12 +1,12 @@
-"""Does a summary depend on the company its document keeps? Counts greedy fp32 summaries that change.
+"""Does a summary depend on the other documents of its batch? Counts greedy fp32 summaries that change.
 
     python -m benchmarks.batch_invariance --model RUN --documents FILE.jsonl [--limit 200] [--batch-size 8] [--seed 0]
 
-Every document is summarized alone, then in batches sorted by length, then in batches of strangers (random order
-without sorting, so that short documents carry much padding). For each that differs, the two best scores at the first
-differing token are printed: a difference is explained when they are closer than rounding.
+Every document is summarized by itself, in batches sorted by length, and in batches of random order. In random order,
+short documents carry much padding. Where a summary differs, the command prints the gap between the two best
+log-probabilities at the first differing token. A gap below rounding explains the difference.
 
-A writer (a causal language model, or an endpoint) gets the documents alone, together, and in another order.
+A writer (a causal language model, or an endpoint) gets the documents one at a time, together, and in another order.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from precis.generation.writers.writer_opening import open_writer
 
 
 def alone(summarizer: Summarizer, documents: list[str]) -> list[str]:
-    """Each document in a batch of its own."""
+    """Summarize each document in a batch of its own."""
     return [summarizer.summarize([document], batch_size=1)[0].text for document in documents]
 
 
 def with_strangers(summarizer: Summarizer, documents: list[str], *, batch_size: int, seed: int) -> list[str]:
-    """Batches in random order, each decoded with one call of `generate`."""
+    """Summarize the documents in batches of random order, each decoded with one call of `generate`."""
     order = list(range(len(documents)))
     random.Random(seed).shuffle(order)
     texts = [""] * len(documents)
@@ -55,7 +55,7 @@ def with_strangers(summarizer: Summarizer, documents: list[str], *, batch_size: 
 
 
 def told_of_writer(writer: Writer, documents: list[str], *, seed: int) -> list[str]:
-    """Return a line for each company: how many of a writer's summaries equal those made alone."""
+    """Return a line for each batch: how many of a writer's summaries equal the single-document ones."""
     single = [writer.summarize([document])[0].text for document in documents]
     order = list(range(len(documents)))
     random.Random(seed).shuffle(order)
@@ -65,14 +65,14 @@ def told_of_writer(writer: Writer, documents: list[str], *, seed: int) -> list[s
         "together in another order": [shuffled[row].text for row in range(len(documents))],
     }
     return [
-        f"{name}: {sum(map(str.__eq__, single, texts))} of {len(documents)} equal to the summary made alone"
+        f"{name}: {sum(map(str.__eq__, single, texts))} of {len(documents)} equal to the single-document summary"
         for name, texts in companies.items()
     ]
 
 
 @torch.no_grad()
 def margin(summarizer: Summarizer, document: str, first: str, second: str) -> float:
-    """Difference of the two best log-probabilities where two summaries of a document part."""
+    """Return the gap between the two best log-probabilities at the first token where two summaries differ."""
     tokenizer = summarizer.tokenizer
     one, two = (tokenizer(text)["input_ids"] for text in (first, second))
     shared = next(
@@ -115,11 +115,13 @@ def main() -> None:
     }
     for name, texts in groups.items():
         changed = [row for row in range(len(documents)) if texts[row] != single[row]]
-        print(f"{name}: {len(documents) - len(changed)} of {len(documents)} equal to the summary made alone")
+        print(
+            f"{name}: {len(documents) - len(changed)} of {len(documents)} equal to the single-document summary"
+        )
         for row in changed:
             gap = margin(summarizer, documents[row], single[row], texts[row])
             print(
-                f"  document {row + 1}: best two tokens where they part differ by {gap:.1e} in log-probability"
+                f"  document {row + 1}: the best two tokens where they differ are {gap:.1e} apart in log-probability"
             )
 
 

@@ -3,11 +3,15 @@
     python -m benchmarks.choice_rules --data DIR --cache FOLDER [--model FOLDER] [--limit 60] [--sets NAME ...]
 
 Units and scores are computed once and kept in FOLDER (`benchmarks.scored_units`). The words of a set are those of
-`benchmarks.equal_words`. The measure is the mean of ROUGE-1, ROUGE-2 and ROUGE-Lsum. Three tables are printed: words
-used and how often the first sentence of LEAD is chosen; each rule beside today's, over the documents of all sets;
-and leaving each domain out: the rule that is best on the other domains, beside today's and the better of LEAD and
-LexRank. Closed sets are never used to find a rule. Intervals: paired bootstrap over documents, 1,000 samples, seed 0.
-The scorer is not trained again without the domain.
+`benchmarks.equal_words`. The measure is the mean of ROUGE-1, ROUGE-2 and ROUGE-Lsum. The command prints three tables:
+
+- the words used, and how often the first sentence of LEAD is chosen;
+- each rule compared with the current one, over the documents of all sets;
+- each domain left out: the rule that is best on the other domains, compared with the current one and the better of LEAD
+  and LexRank.
+
+Closed sets are never used to find a rule. Intervals: paired bootstrap over documents, 1,000 samples, seed 0. The scorer
+is not trained again without the domain.
 """
 
 import argparse
@@ -61,7 +65,7 @@ def domain_of(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """Weights of reasons, beside a score in logits, and how far words are filled.
+    """The weights of reasons next to a score in logits, and the share of the word limit to fill.
 
     Attributes:
         first: weight of LexRank, relative to the highest one, in the choice of the first unit.
@@ -317,7 +321,7 @@ def used(sets: Mapping[str, Sequence[Known]]) -> list[str]:
 
 
 def each_rule(now: dict[str, Floats], found: dict[str, dict[str, Floats]]) -> list[str]:
-    """Return the table of rules beside today's."""
+    """Return the table of rules compared with the current one."""
     lines = ["| rule | over today | sets above | sets below |", "|" + " --- |" * 4]
     for name, scores in found.items():
         gains = {key: (scores[key] - now[key]).mean(1) for key in now}

@@ -1,4 +1,4 @@
-"""Sentences of extracts that cannot be read alone, counted by kind.
+"""Sentences of extracts that are not standalone, counted by kind.
 
     python -m benchmarks.dangling --data DIR [--limit 30] [--words 80] [--sets NAME ...]
 

@@ -5,11 +5,12 @@
         [--cache FOLDER]
 
 DIR holds the sets as `precis_experiments.open_sets` reads them, and samsum and dialogsum, on which nothing was trained.
-Printed is for each set: ROUGE-1 and ROUGE-L of each system, the difference to the better baseline with a 95% interval
-(paired bootstrap over documents, 1,000 samples, seed 0), words, and sentences that are not in the document as they are.
-Then: in how many of 300 documents a cap of 20, 40 and 80 words is kept. Last: in how many percent of the summaries a
-name, a number or a negation is marked as absent from the document, for extracts, for the references that people wrote,
-and, with --write N, for what the same model writes of N documents of each set.
+The first table has for each set ROUGE-1 and ROUGE-L of each system, and the difference to the better baseline with a
+95% interval (paired bootstrap over documents, 1,000 samples, seed 0). It also has words, and sentences that are not in
+the document verbatim. The second counts the documents of 300 in which a cap of 20, 40 and 80 words is kept. The last
+has the percentage of summaries with a name, a number or a negation marked as absent from the document. Its rows are
+extracts, the references that people wrote, and, with --write N, summaries that the same model writes of N documents of
+each set.
 
 With --equal-words it is compared with LEAD, LexRank, TextRank, Luhn, LSA, SumBasic and lede: `benchmarks.equal_words`
 explains how.

@@ -7,10 +7,9 @@ The words of a set are the mean of its references, times 1.15. Every system gets
 takes them in its own order as long as they fit; lede reads the text itself. LEAD takes the first units. LexRank,
 TextRank, Luhn, LSA and SumBasic are sumy's, with its English stop words and stemmer. They are installed with
 `pip install --group benchmarks`. Printed are for each set ROUGE-1, ROUGE-2 and ROUGE-Lsum of each system, and the
-difference to the best other one of that measure, with a 95% interval: paired bootstrap over documents, 1,000 samples,
-seed 0. Then: the share of the words that were used, and in which tenth of its document each chosen sentence is, for
-documents of 2,000 words or more. With --cache the texts of the other systems are kept, since they do not depend on the
-model.
+difference to the best other one of that measure. Intervals: 95%, paired bootstrap over documents, 1,000 samples, seed
+0. Then: the share of the words that were used, and for documents of 2,000 words or more the tenth in which each chosen
+sentence is. With --cache the texts of the other systems are kept, since they do not depend on the model.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
-"""How much does each extra take on disk beside precis? Sizes of the packages that are installed here.
+"""Disk space that each extra adds to precis: the sizes of the packages that are installed here.
 
     python -m benchmarks.extras
 
-Counted are the packages that an extra declares and what they need, without those that precis needs anyway. A package
-that is not installed is named, and counts nothing.
+The sizes include the packages that an extra declares and their dependencies, except those that precis itself requires.
+A package that is not installed is named, and its size counts as 0.
 """
 
 import sys
@@ -18,7 +18,7 @@ _WITHOUT = "dev"  # it has all others
 
 
 def closure(requirements: list[str], extra: str = "") -> tuple[dict[str, int], set[str]]:
-    """Bytes of each package that these requirements bring, and the names of those that are not installed."""
+    """Return the bytes of each package that these requirements bring, and the names of those that are not installed."""
     sizes: dict[str, int] = {}
     missing: set[str] = set()
     open_ones = [(requirement, extra) for requirement in requirements]

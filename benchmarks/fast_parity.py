@@ -2,10 +2,10 @@
 
     python -m benchmarks.fast_parity [--documents 500] [--model FOLDER] [--out FILE]
 
-For greedy and beam search, alone and in padded batches of 8, the share of documents with identical tokens in fp32. For
-bf16 and int8 the share of places where the model's best next token is the same as in fp32, each place read with fp32's
-tokens before it (teacher forcing), so that one difference is counted once. A random model's best token leads by little:
-the agreement of a trained one is higher.
+Greedy and beam search run singly and in padded batches of 8; the figure is the share of documents with identical tokens
+in fp32. The figure of bf16 and int8 is the share of places with the same best next token as in fp32. Each place is read
+after fp32's tokens (teacher forcing), so that one difference is counted once. A random model's best token leads by
+little: the agreement of a trained one is higher.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def _identical(
     assert why_not(model, config) is None
     ours = FastDecoder(model, AsGiven())(inputs, config)
     theirs = model.generate(**inputs, generation_config=config).tolist()
-    # what `generate` fills a row with after its end is no token of the summary
+    # `generate` pads a row after its end; the padding is not part of the summary
     return sum(
         row[: len(mine)] == mine and _ended(mine, row, config) for mine, row in zip(ours, theirs, strict=True)
     )
@@ -93,7 +93,7 @@ def _agreement(
     weights: Weights,
     texts: list[str],
 ) -> float:
-    """Share of the next tokens that stay the best with these weights (the encoder in fp32)."""
+    """Measure the share of next tokens that stay the best with these weights (the encoder in fp32)."""
     same = places = 0
     settings = GenerationSettings(max_tokens=32)
     for part in _parts(texts, 8):
@@ -116,7 +116,7 @@ def _best_next(
     valid: Tensor,
     rows: list[list[int]],
 ) -> Tensor:
-    """(b t) best token after each token of the rows."""
+    """Return the best token after each token of the rows, (b t)."""
     longest = max(len(row) for row in rows) - 1
     padded = torch.tensor([row + [0] * (longest + 1 - len(row)) for row in rows])
     packed = PackedZCodePP(model, rows=len(rows), weights=weights)

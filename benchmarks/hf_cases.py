@@ -82,7 +82,7 @@ class Tester:
 
 
 class Common:
-    """What every case has besides the tests: which class, how it is built, and labels of its kind."""
+    """The shared part of every case: its model class, how to build it, and labels of its kind."""
 
     model_class: type[PreTrainedModel]
     is_encoder_decoder = True
@@ -99,14 +99,16 @@ class Common:
         raise NotImplementedError
 
     def check_training_gradient_checkpointing(self, **options: Any) -> None:
-        """The tests count calls of the module that computes layers twice, as if it were a layer. Here it is the stack:
-        with one layer in each the counts are the same.
+        """Run the test on stacks of one layer.
+
+        It counts calls of the module that recomputes layers and expects one a layer. Here that module is the
+        whole stack, so one layer each makes the counts equal.
         """
         self.changes = {**self.changes, "encoder_layers": 1, "decoder_layers": 1}
         super().check_training_gradient_checkpointing(**options)  # type: ignore[misc]
 
     def test_config(self) -> None:
-        """transformers' tests of configurations."""
+        """Run transformers' common tests of configurations."""
         made = self.config()
         tester = configurations.ConfigTester(
             self, config_class=type(made), hidden_size=32, vocab_size=99, encoder_layers=2

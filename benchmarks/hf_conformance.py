@@ -1,16 +1,16 @@
-"""transformers' own common tests on every model class of precis: what its users rely on, holds here too.
+"""transformers' own common tests on every model class of precis: its users can rely on the same behaviour here.
 
     python -m benchmarks.hf_conformance
     python -m benchmarks.hf_conformance --only prophetnet
     python -m benchmarks.hf_conformance --checkout ~/transformers    # generation and export tests too
 
-The tests come from the source distribution of the pinned transformers (constraints.txt), which is fetched from the
+The tests come from the source distribution of the pinned transformers (constraints.txt). It is fetched from the
 package index once, checked against its SHA-256 and unpacked into a cache; nothing of it is in this repository. It
-holds the common model and configuration tests. Those of generation and export lie in folders that no distribution
-has: they are run where --checkout names a checkout of the same version, and counted as not to be had elsewhere.
+holds the common model and configuration tests. The distribution leaves out the folders with those of generation and
+export. They run if --checkout names a checkout of the same version, and count as unavailable otherwise.
 
-Each class passes, fails or skips each test. What may fail is listed in `hf_cases.py` with a reason; the exit code is 1
-when anything else fails, or when something listed passes.
+Each class passes, fails or skips each test. `hf_cases.py` lists the tests that may fail, with reasons. The exit code is
+1 when another test fails, or when a listed one passes.
 """
 
 import argparse
@@ -80,10 +80,10 @@ def main() -> int:
 
 
 def pinned_version() -> str:
-    """The version of transformers in constraints.txt.
+    """Return the version of transformers in constraints.txt.
 
     Raises:
-        SystemExit: there is none, or another one is installed.
+        SystemExit: the file does not pin one, or another one is installed.
     """
     found = re.search(r"^transformers==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     from transformers import __version__
@@ -96,7 +96,7 @@ def pinned_version() -> str:
 
 
 def fetch_tests(version: str, cache: Path) -> Path:
-    """The folder of the distribution's tests, fetched if it is not there."""
+    """Return the folder of the distribution's tests, after fetching it if necessary."""
     folder = cache / version / "tests"
     if not (folder / "__init__.py").exists():
         packed = fetch("transformers", f"transformers-{version}.tar.gz")
@@ -112,7 +112,7 @@ def fetch_tests(version: str, cache: Path) -> Path:
 
 
 def fetch(project: str, filename: str) -> bytes:
-    """A file of a project from the package index, checked against the index's SHA-256.
+    """Fetch a file of a project from the package index and compare it with the index's SHA-256.
 
     Raises:
         SystemExit: the index does not have it, or it is damaged.
@@ -124,7 +124,7 @@ def fetch(project: str, filename: str) -> bytes:
     with urllib.request.urlopen(page, timeout=60) as answer:
         files = {entry["filename"]: entry for entry in json.load(answer)["files"]}
     if filename not in files:
-        raise SystemExit(f"{index} has no {filename}")
+        raise SystemExit(f"{index} does not have {filename}")
     with urllib.request.urlopen(files[filename]["url"], timeout=300) as answer:
         content: bytes = answer.read()
     if hashlib.sha256(content).hexdigest() != files[filename]["hashes"]["sha256"]:
@@ -165,7 +165,7 @@ def provide(folder: Path) -> list[str]:
 
 @dataclass
 class Tally:
-    """How each test of each class ended: a plugin of pytest."""
+    """A pytest plugin that records the outcome of each test of each class."""
 
     outcomes: dict[tuple[str, str], str] = field(default_factory=dict)
     messages: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -226,7 +226,7 @@ def run(only: str, test: str, *, verbose: bool) -> Tally:
         words = ["-p", "no:cacheprovider", "-p", "no:warnings", "-p", "no:terminal", "-c", str(settings)]
         narrowed = ["-k", chosen] if chosen else []
         cases = str(Path(__file__).with_name("hf_cases.py"))
-        with contextlib.chdir(folder):  # some tests write where they stand
+        with contextlib.chdir(folder):  # some tests write to the current folder
             pytest.main([*words, "--import-mode=importlib", *narrowed, cases], plugins=[tally])
     return tally
 

@@ -1,8 +1,8 @@
-"""The choice of sentences in languages other than English, beside LEAD, at the same number of words.
+"""The choice of sentences in languages other than English, compared with LEAD at the same number of words.
 
     python -m benchmarks.languages --data DIR [--model FOLDER] [--no-model] [--limit 40] [--sets NAME ...] [--out FILE]
 
-The words of a set and language are the mean of its references, times 1.15. LEAD takes the first units that are no
+The words of a set and language are the mean of its references, times 1.15. LEAD takes the first units except
 headings. "trained" are the scores of the model, which was trained on all of these languages but Italian, Dutch,
 Polish, Portuguese and Turkish; --no-model leaves it out. "central" are the scores of
 `precis_text.central_choice` in the same choice. "covering" adds the words that a sentence adds to the chosen ones, and

@@ -3,8 +3,8 @@
     python -m benchmarks.pdf_reading_order [--out FILE]
 
 The files are the test data in the source distributions of pikepdf and ocrmypdf (MPL-2.0), pypdf (BSD-3-Clause) and
-rst2pdf (MIT), fetched by name from the package index into a temporary folder, each content once. pdftotext is in
-Debian's package poppler-utils.
+rst2pdf (MIT). They are fetched by name from the package index into a temporary folder, each content once. pdftotext is
+in Debian's package poppler-utils.
 
     words   share of pdftotext's words that precis gives, or names as left out
     order   share of neighbouring words in pdftotext's reading order that are neighbours in precis's text

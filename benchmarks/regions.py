@@ -1,4 +1,4 @@
-"""Parallel regions, wall and processor seconds of decoding, beside whatever else runs: `python -m benchmarks.regions`.
+"""Parallel regions, wall and processor seconds of decoding on a busy machine: `python -m benchmarks.regions`.
 
 Threads wait for each other at the end of a region. A library between torch and GNU's OpenMP counts the regions.
 Inside its one region our C++ step meets three times a layer more, by its own barrier (`meeting.h`). The models and
@@ -53,7 +53,7 @@ def build(folder: Path) -> Path:
     place = Path(torch.__file__).parent / "lib"
     openmp = next(iter(place.glob("libgomp*")), None)
     if openmp is None:
-        sys.exit(f"{place}: torch has no GNU OpenMP here; use a build of torch for Linux")
+        sys.exit(f"{place}: torch lacks GNU OpenMP here; use a build of torch for Linux")
     source, library = folder / "counter.c", folder / "counter.so"
     source.write_text(_COUNTER, encoding="utf-8")
     command = ["cc", "-shared", "-fPIC", "-fopenmp", str(source), str(openmp), f"-Wl,-rpath,{place}", "-ldl"]

@@ -57,7 +57,7 @@ def rows_of(chosen: OpenSet, source: Path, limit: int) -> list[dict[str, Any]]:
 
 
 def scored(extractor: Extractor, rows: Sequence[dict[str, Any]]) -> Iterator[Scored]:
-    """Yield the documents with the scores of their units, without those that have no known tokens."""
+    """Yield the documents with the scores of their units, except those without known tokens."""
     for row in rows:
         document = remove_marks(main_part(str(row["document"])))
         (tokens,) = extractor.tokens.tokenize([document])

@@ -1,7 +1,7 @@
 """Our sentence splitter and pysbd on the cases of `tests/text/sentence_rules.toml`: `python -m benchmarks.sentences`.
 
-pysbd is not a dependency: `pip install pysbd==0.3.4`, or see our column only. It is told the language of each text;
-ours is not. The second table has the speed on one text of invented sentences.
+pysbd is not a dependency: `pip install pysbd==0.3.4`, or see our column only. It gets the language of each text;
+ours does not. The second table has the speed on one text of invented sentences.
 """
 
 import argparse

@@ -4,9 +4,9 @@
 
 FOLDER is that of `benchmarks.choice_rules`. A part goes only without a number, a negation, a condition or a hedge in
 it. The choice is that of `precis_text.selection`, with the same scores, on the shorter units. Printed is the difference
-to whole sentences over the documents of all sets: the mean of ROUGE-1, ROUGE-2 and ROUGE-Lsum, with a 95% interval
-(paired bootstrap over documents, 1,000 samples, seed 0), and the share of documents whose extract changes. The rules
-are for English.
+to whole sentences over the documents of all sets, in the mean of ROUGE-1, ROUGE-2 and ROUGE-Lsum. It has a 95% interval
+(paired bootstrap over documents, 1,000 samples, seed 0). The share of documents whose extract changes follows. The
+rules are for English.
 """
 
 import argparse

@@ -35,7 +35,7 @@ from precis_text.words import length_in_words
 
 SEED = 31
 LONG = 8192  # tokens; a long document has more
-LONGEST = 16_000  # words of a document that somebody can read
+LONGEST = 16_000  # words of a document that a person can read
 WORDS = (30, 200)  # an extract has at least and at most these, if the mean reference asks for others
 SYSTEMS = ("new", "former", "TextRank", "LexRank")
 LETTERS = "ABCD"

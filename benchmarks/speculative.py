@@ -1,11 +1,11 @@
-"""What drafting saves: the fast loop's greedy search, one token a step, against drafts by the model's own streams.
+"""Time that drafting saves: the fast loop's greedy search, one token a step, against drafts by the model's own streams.
 
     python -m benchmarks.speculative --train 3000 --documents 1000 --out runs/speculative
     python -m benchmarks.speculative --task e2e --data DIR --train 600 --batch-tokens 2048 --out runs/speculative-e2e
 
-Trains a ProphetNet for each n (--ngrams), or a Z-Code++ with as many streams ahead, on the project's synthetic pairs or
-a task's, unless their run folders are in --out already; then every test document is written, one at a time, by both
-ways in turn. Any token that differs is counted. Prints a table, writes it as JSON, a row at a time. Pairs in --out that
+Trains a ProphetNet for each n (--ngrams), or a Z-Code++ with as many streams ahead, unless --out has their run folders.
+The pairs are the project's synthetic ones or a task's. Then both methods write every test document, one at a time and
+in turn. Any token that differs is counted. Prints a table and writes it as JSON, a row at a time. Pairs in --out that
 were made with other settings are refused.
 """
 
@@ -40,7 +40,7 @@ from precis_text.decoding_settings import GenerationSettings
 
 @dataclass
 class Tally:
-    """What was counted over all documents; seconds are one a document."""
+    """Counts over all documents; seconds are one value a document."""
 
     plain: list[float] = field(default_factory=list)
     drafted: list[float] = field(default_factory=list)
@@ -85,9 +85,10 @@ def _sources(options: argparse.Namespace) -> PairSources:
 
 
 def _pairs(out: Path, counts: dict[str, int], *, seed: int) -> Path:
-    """The folder of synthetic pairs, written now unless it is there already, with these settings.
+    """Return the folder of synthetic pairs; write them first if they are not there.
 
-    What it was written with is put down beside it at the end: pairs without that are not whole, and are written anew.
+    The settings are recorded in `pairs.json` at the end. Pairs without that file are incomplete, and are written
+    again.
     """
     folder, beside = out / "pairs", out / "pairs.json"
     wanted = {**counts, "seed": seed}
@@ -104,7 +105,7 @@ def _pairs(out: Path, counts: dict[str, int], *, seed: int) -> Path:
 def _trained(
     system: str, ngram: int, sources: PairSources, folder: Path, options: argparse.Namespace
 ) -> Path:
-    """The run folder of a model that predicts `ngram` tokens at a place, the next one included."""
+    """Train a model that predicts `ngram` tokens at a place, the next one included; return its run folder."""
     name = f"{system}-{options.size}"
     streams = {"model.ngram": ngram} if system == "prophetnet" else {"model.future_tokens": ngram - 1}
     changes = {

@@ -2,8 +2,8 @@
 
     pip install sentencepiece; python -m benchmarks.tokenizer_trainers --data DIR [--tasks samsum e2e webnlg]
 
-Both trainers get the same words with the same counts, the same number of pieces, and are assembled into the same kind
-of tokenizer, so the difference is the choice of pieces alone.
+Both trainers get the same words with the same counts, and choose the same number of pieces. The pieces are assembled
+into the same kind of tokenizer, so the only difference is the choice of pieces.
 """
 
 import argparse
@@ -23,7 +23,7 @@ VOCABULARIES = {"samsum": 8000, "e2e": 2000, "webnlg": 8000}
 
 
 def sentencepiece_pieces(words: Mapping[str, int], *, count: int) -> Pieces:
-    """The same, learnt by sentencepiece."""
+    """Train the same number of pieces with sentencepiece."""
     import sentencepiece
 
     model = io.BytesIO()

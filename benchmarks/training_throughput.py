@@ -1,14 +1,14 @@
-"""How fast pre-training runs here: tokens/s, FLOPs per token, and the share of the machine's measured matmul peak.
+"""Speed of pre-training here: tokens/s, FLOPs per token, and the share of the machine's measured matmul peak.
 
     python -m benchmarks.training_throughput [--recipe zcodepp-mini] [--batch-size 8] [--steps 10] [--threads 2]
         [--precision bf16] [--json FILE]
 
 Random ids go through the run's own objective and optimizer steps; medians, the first two steps are warm-up. FLOPs are
 those of one step as torch's FlopCounterMode counts matrix products, forward and backward. The peak is that of a square
-matrix product in the same precision on the same threads or GPU, measured in turn with the steps, since the speed of a
-machine moves. What feeds the training is timed by itself, on one thread: packing (tokenizing invented documents into a
-pack), and making batches from it (reading blocks in the training order, masking, spans, collation); "together" counts a
-token as packed once and read once, which is the worst case.
+matrix product in the same precision on the same threads or GPU. It is measured in turn with the steps, since the speed
+of a machine varies. The input pipeline is timed by itself, on one thread. Packing tokenizes invented documents into a
+pack; making batches reads blocks in the training order, masks, draws spans and collates. "together" counts a token as
+packed once and read once, which is the worst case.
 """
 
 import argparse
@@ -43,13 +43,13 @@ _SQUARE = {"cpu": 2048, "cuda": 8192}
 
 
 def model_of(run: PreTrainRun) -> PreTrainedModel:
-    """A new model of the run's shape."""
+    """Build a new model of the run's shape."""
     torch.manual_seed(0)
     return run.objective.model(shaped_config(run.model), block_length=run.block_length)
 
 
 def seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Wall time of one call, the device's work included."""
+    """Time one call, the device's work included."""
     began = time.perf_counter()
     work()
     if device.type == "cuda":
@@ -58,7 +58,7 @@ def seconds(work: Callable[[], object], device: torch.device) -> float:
 
 
 def peak_flops(device: torch.device, precision: str) -> float:
-    """FLOP/s of a square matrix product."""
+    """Measure the FLOP/s of a square matrix product."""
     size = _SQUARE[device.type]
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
@@ -67,7 +67,7 @@ def peak_flops(device: torch.device, precision: str) -> float:
 
 
 def feeding(run: PreTrainRun, *, documents: int, batches: int) -> dict[str, float]:
-    """Tokens/s of packing, of making batches, and of both."""
+    """Measure the tokens/s of packing, of making batches, and of both."""
     texts = [pair.document for pair in make_pairs(documents, seed=0)]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -98,7 +98,7 @@ def feeding(run: PreTrainRun, *, documents: int, batches: int) -> dict[str, floa
 
 
 def measured(run: PreTrainRun, *, steps: int) -> dict[str, float]:
-    """Everything about one run, by name."""
+    """Measure everything about one run, by name."""
     fed = feeding(run, documents=20_000, batches=50)
     objective = run.objective.loss()
     accelerator = accelerator_for(objective)

@@ -1,8 +1,8 @@
-"""Can a note say "the main point may be missing", and be right as often as it says, on documents of another kind?
+"""Can a note say "the main point may be missing", and be right as often as it claims, on documents of another kind?
 
     python -m benchmarks.unsure --cache FOLDER [--sets NAME ...]
 
-FOLDER is that of `benchmarks.choice_rules`. The extract has no requested length. The main point is missing if the
+FOLDER is that of `benchmarks.choice_rules`. No length is requested. The main point is missing if the
 extract has less than a quarter of the content words (stems) of the first sentence of the reference; with several
 references the best one counts. A logistic regression (ridge) reads nine numbers of the extract and its scores. It is
 trained on all domains but one, and made monotone there by isotonic regression. Printed are, for the domain left out,

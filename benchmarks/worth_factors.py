@@ -38,7 +38,7 @@ OFF: dict[str, tuple[Any, str, object]] = {
     "breaks off, or was not heard": (unit_worth, "_BROKEN", 1.0),
     "lacks an end mark": (unit_worth, "_UNENDED", 1.0),
     "mentions these samples": (unit_worth, "_POINTS", 1.0),
-    "can be read alone": (unit_worth, "_STANDALONE", (0, 0)),
+    "is standalone": (unit_worth, "_STANDALONE", (0, 0)),
     "a question": (unit_worth, "_QUESTION", 1.0),
     "fewer than five words": (unit_worth, "_SHORT", 1.0),
     "only greets, thanks or agrees": (selection, "is_courtesy", lambda _: False),
@@ -56,7 +56,7 @@ OFF: dict[str, tuple[Any, str, object]] = {
 
 @dataclass(frozen=True)
 class _Read:
-    """What `choose` needs to know of a document."""
+    """The part of a document that `choose` reads."""
 
     units: list[TextUnit]
 

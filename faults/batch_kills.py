@@ -1,4 +1,4 @@
-"""Kill `precis batch` with SIGKILL again and again, and hold its summaries against those of `precis summarize`.
+"""Kill `precis batch` with SIGKILL repeatedly, and compare its summaries with those of `precis summarize`.
 
     python -m faults.batch_kills [--kills 50] [--documents 400] [--seed 0] [--workers 2] [--model MODEL]
         [--minutes N]
@@ -6,16 +6,15 @@
     python -m faults.batch_kills --nodes
     python -m faults.batch_kills --deadly
 
-In turn the command, one of its workers, and all its processes are killed; without its command a batch is started again.
-A fifth of the kills of a new command comes at a random time of its start, the others at a random time of its work,
-behind a part that it has begun to write: the start takes longer than the work, and most kills would meet nothing else.
-Whenever a batch comes to its end, each document must have exactly one summary, the one that `precis summarize` gives,
-and the next begins.
+Kills hit in turn the command, one of its workers, and all its processes. A batch without its command is started
+again. A fifth of the kills of a new command come at a random time of its start. The others come at a random time of its
+work, behind a part that it has begun to write. Otherwise most would hit the start, which takes longer. Whenever a batch
+ends, each document must have exactly one summary, equal to that of `precis summarize`. Then the next batch starts.
 
-`--standing` does this on a cluster of two nodes, each a process of this machine, which outlives the commands, so that
-50 kills take a third of an hour on two cores; there "all" is the command and every process of Ray that works for it.
-`--nodes` kills one of two nodes. `--deadly` kills the worker whenever it is at work on one document: that one must have
-the status "failed", and every other one its summary.
+`--standing` does this on a cluster of two nodes, each a process of this machine, which outlives the commands. 50 kills
+then take a third of an hour on two cores; "all" is the command and every process of Ray that works for it. `--nodes`
+kills one of two nodes. `--deadly` kills the worker whenever it is at work on one document: that one must have the
+status "failed", and every other one its summary.
 
 MODEL is by default a random Z-Code++ of 32 dimensions; `default` is the one that comes with precis, and the one for
 `--deadly`. Texts are the project's own synthetic reports.
@@ -52,7 +51,7 @@ class Shelf:
     """Documents in a file of rows and in a folder of texts, and their summaries by `precis summarize`."""
 
     def __init__(self, place: Path, documents: int, model: str | None, *, long: bool = False) -> None:
-        """`long`: the last row is all the others in one."""
+        """Write the documents and summarize each once; with `long`, the last row holds all the others."""
         texts = [pair.document for pair in make_pairs(documents, seed=5)]
         self.place, self.rows, self.folder = place, place / "rows.jsonl", place / "texts"
         self.folder.mkdir()
@@ -98,7 +97,7 @@ def _summaries(file: Path) -> dict[str, str]:
 
 
 def _processes(session: int, name: str = "") -> list[int]:
-    """The living processes of a session whose command line holds `name`."""
+    """List the living processes of a session whose command line contains `name`."""
     listed = subprocess.run(["ps", "-eo", "pid,sid,stat,args"], capture_output=True, text=True, check=True)
     rows = (line.split(None, 3) for line in listed.stdout.splitlines()[1:])
     return [int(row[0]) for row in rows if row[1] == str(session) and row[2][0] != "Z" and name in row[3]]
@@ -109,7 +108,7 @@ def _workers(session: int) -> list[int]:
 
 
 def _working(session: int) -> list[int]:
-    """Processes of Ray that work for commands; without its agents a node ends."""
+    """List the processes of Ray that work for commands, except its agents, without which a node ends."""
     return sorted({*_processes(session, "ray::")} - {*_processes(session, "Agent")})
 
 
@@ -123,17 +122,17 @@ def _kill(processes: list[int]) -> None:
 
 @dataclass(frozen=True)
 class Pace:
-    """How long a batch takes that nobody disturbs: seconds to its first part, and from there to its end."""
+    """The duration of an undisturbed batch: seconds to its first part, and from there to its end."""
 
     start: float
     work: float
 
     def moment(self, rng: random.Random, *, is_new: bool) -> tuple[bool, float]:
-        """When the next kill comes: whether it is counted from a new part on, and after how many seconds.
+        """Draw the time of the next kill: whether it counts from a new part on, and the seconds.
 
-        A fifth of the kills of a new command comes before its first part, at a time drawn from all of its start. The
+        A fifth of the kills of a new command come before its first part, at a time drawn from all of its start. The
         others come behind a part that the command has begun to write, at a time drawn from all of its work, verifying
-        included. So kills do not fall into the start alone, which takes longer than the work.
+        included. Otherwise most kills would hit the start, which takes longer than the work.
         """
         if is_new and rng.random() < _EARLY:
             return False, rng.uniform(0, self.start)
@@ -150,7 +149,7 @@ class Attempt:
         self.is_new = True
 
     def parts(self) -> set[str]:
-        """Names of the parts that are there."""
+        """Return the names of the existing parts."""
         return {path.name for path in self.out.glob("parts/*.parquet")}
 
     def reaches(self, behind_a_part: bool, seconds: float) -> bool:
@@ -167,7 +166,7 @@ class Attempt:
         return False
 
     def kill(self, kind: str, address: str | None, *, all_of_ray: bool) -> str:
-        """Kill what `kind` names; the kind of kill that it was, since a worker need not be there yet."""
+        """Kill what `kind` names, and return the kind of the kill: without a worker, the command is killed."""
         session = os.getsid(0) if address else self.command.pid
         workers = _workers(session)
         if kind == "worker" and workers:
@@ -183,7 +182,7 @@ class Attempt:
 
 
 def undisturbed(shelf: Shelf, more: Sequence[str], tally: Tally) -> Pace:
-    """Run a batch to its end, check it, and tell how long its parts took."""
+    """Run a batch to its end, check it, and return how long its parts took."""
     started = time.monotonic()
     attempt = Attempt(shelf, shelf.place / "undisturbed", more)
     attempt.reaches(True, 0)
@@ -199,7 +198,7 @@ def undisturbed(shelf: Shelf, more: Sequence[str], tally: Tally) -> Pace:
 
 
 def kills(options: argparse.Namespace, shelf: Shelf, tally: Tally, address: str | None = None) -> None:
-    """Kill, start again, and check every batch that comes to its end."""
+    """Kill, start again, and check every batch that reaches its end."""
     rng = random.Random(options.seed)
     more = ["--workers", str(options.workers), *([] if address is None else ["--address", address])]
     pace = undisturbed(shelf, more, tally)
@@ -244,7 +243,7 @@ def kills(options: argparse.Namespace, shelf: Shelf, tally: Tally, address: str 
 
 @contextmanager
 def two_nodes() -> Iterator[tuple[Any, Any]]:
-    """A cluster of two nodes, each a process of this machine, and the second of them."""
+    """Start a cluster of two nodes, each a process of this machine, and yield it with the second node."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     from ray.cluster_utils import Cluster
 
@@ -288,7 +287,7 @@ def deadly(shelf: Shelf, tally: Tally) -> None:
 
 
 def nodes(shelf: Shelf, tally: Tally) -> None:
-    """Two nodes; one dies while the batch works."""
+    """Run batches on two nodes, with and without the death of one node during the work."""
     with two_nodes() as (cluster, other):
         for out, dies in ((shelf.place / "two", False), (shelf.place / "one-dies", True)):
             command = shelf.batch(out, "--address", cluster.address, "--workers", "3")
@@ -304,7 +303,7 @@ def nodes(shelf: Shelf, tally: Tally) -> None:
 
 
 def main() -> int:
-    """Make documents, summarize them alone, then in batches that are killed."""
+    """Make documents, summarize them without kills, then in batches that are killed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -312,7 +311,7 @@ def main() -> int:
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, default=600, help="after so many no more kills")
+    parser.add_argument("--minutes", type=float, default=600, help="stop killing after this many minutes")
     parser.add_argument("--model", help="a folder, or default; see above")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(

@@ -2,9 +2,9 @@
 
     python -m faults.bombs [--quick]
 
-A command must end within 10 seconds of processor time, imports included, with at most 1 GB of memory at its highest,
-exit code 2, and one line. Time that other work on the machine takes does not count; a command that waits is ended after
-a minute. `--quick` makes the big ones smaller.
+A command must end with exit code 2 and one line, within 10 seconds of processor time, imports included. Its memory may
+reach 1 GB. Time that other work on the machine takes does not count; a command that waits is ended after a minute.
+`--quick` makes the big ones smaller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PAIR = b'"summary": "s"'
 
 
 def _repeat(path: Path, piece: bytes, count: int, *, head: bytes = b"", tail: bytes = b"") -> None:
-    """A file, compressed as its name says, of `piece` many times; written without holding it."""
+    """Write `piece` many times to a file, compressed as its name says, without holding the content."""
     ending = path.suffix
     if ending in (".gz", ".xz"):
         _repeat_packed(path, piece, count)
@@ -47,7 +47,7 @@ def _repeat(path: Path, piece: bytes, count: int, *, head: bytes = b"", tail: by
 
 
 def _repeat_packed(path: Path, piece: bytes, count: int) -> None:
-    """Whole archives one behind another, which is one archive: ten gigabytes are written in a second."""
+    """Write whole archives in sequence, which form one archive: ten gigabytes take a second."""
     member = gzip.compress(piece * 8, 9) if path.suffix == ".gz" else lzma.compress(piece * 8)
     with path.open("wb") as file:
         for _ in range(count // 8):
@@ -70,12 +70,12 @@ def _parquet(
 
 
 def _one_page(path: Path, megabytes: int) -> None:
-    """One value of so many megabytes."""
+    """Write one value of this number of megabytes."""
     _parquet(path, rows=1, text=megabytes * MIB)
 
 
 def _many_equal_rows(path: Path, millions: int) -> None:
-    """A dictionary of one word and run lengths: a million rows take a few bytes."""
+    """Write a dictionary of one word and run lengths: a million rows take a few bytes."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
@@ -99,7 +99,7 @@ def _many_columns(path: Path, columns: int) -> None:
 
 
 def _deep(folder: Path) -> None:
-    """Folders in one another until the system takes no more, with a text at the bottom."""
+    """Nest folders until the system refuses more, and put a text at the bottom."""
     folder.mkdir()
     here = os.open(folder, os.O_RDONLY)
     for _ in range(3_000):
@@ -143,12 +143,12 @@ def _sparse(path: Path, size: int) -> None:
 
 
 def _xz_dictionary(path: Path) -> None:
-    """A few bytes that ask for 1.5 GiB before the first of them is read."""
+    """Write a few bytes that require 1.5 GiB before the first of them is read."""
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 64 * MIB}]
     content = bytearray(lzma.compress(_ROW * 9, filters=filters))
     place = content.index(b"\x21\x01", 12) + 2  # the filter's identity, the size of its properties
     content[place] = 40  # the largest dictionary that the format has
-    size = (content[12] + 1) * 4  # of the block's header, whose checksum is made anew
+    size = (content[12] + 1) * 4  # of the block's header, whose checksum is computed again
     content[12 + size - 4 : 12 + size] = zlib.crc32(bytes(content[12 : 12 + size - 4])).to_bytes(4, "little")
     path.write_bytes(content)
 
@@ -163,7 +163,7 @@ def _pack_of(folder: Path, content: bytes) -> None:
 
 
 def _archive(path: Path, name: str, pieces: Iterable[bytes], *, more: dict[str, bytes] = {}) -> None:  # noqa: B006
-    """A zip file with a few files and a large one, which is not held."""
+    """Write a zip file with a few files and a large one, without holding its content."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
         for other, content in more.items():
             made.writestr(other, content)
@@ -173,7 +173,7 @@ def _archive(path: Path, name: str, pieces: Iterable[bytes], *, more: dict[str, 
 
 
 def _lying(path: Path) -> None:
-    """An archive whose directory says that the large file is small."""
+    """Write an archive whose directory gives a false, small size for the large file."""
     _archive(path, "word/document.xml", (b" " * MIB for _ in range(300)), more=_DOCX)
     content = path.read_bytes()
     path.write_bytes(content.replace((300 * MIB).to_bytes(4, "little"), (3000).to_bytes(4, "little")))
@@ -202,7 +202,7 @@ _LAUGHS = b'<!DOCTYPE a [<!ENTITY b "ha">%s]>' % b"".join(
 
 
 def _pdf(path: Path, objects: dict[int, bytes], *, trailer: bytes = b"") -> None:
-    """A PDF of these objects, the first of which is its catalog."""
+    """Write a PDF of these objects, the first of which is its catalog."""
     content, places = b"%PDF-1.4\n", {}
     for number, body in objects.items():
         places[number] = len(content)
@@ -217,7 +217,7 @@ def _pdf(path: Path, objects: dict[int, bytes], *, trailer: bytes = b"") -> None
 def _pages(
     content: bytes, *, kids: bytes = b"3 0 R", count: int = 1, catalog: bytes = b""
 ) -> dict[int, bytes]:
-    """The objects of a PDF whose pages are all the same one."""
+    """Return the objects of a PDF whose pages are all the same one."""
     packed = zlib.compress(content, 9)
     return {
         1: b"<< /Type /Catalog /Pages 2 0 R %s >>" % catalog,
@@ -239,7 +239,7 @@ _SUMMARIZE = ("summarize", "{}")
 
 
 def _documents(big: int) -> list[Bomb]:
-    """Documents that are made to break their readers."""
+    """Return documents that are made to break their readers."""
     spaces = (b" " * MIB for _ in range(2_000 // big))
     nested = b"<w:p><w:r><w:pict>" * 100_000
     many = {f"{number}.xhtml": b"" for number in range(30_000)}
@@ -274,7 +274,7 @@ _EVALUATE = ("evaluate", "--predictions", "{}", "--data", "{}.pairs.jsonl", "--o
 
 
 def bombs(*, quick: bool) -> list[Bomb]:
-    """Name of the file, who makes it, and the command line that reads it."""
+    """List each bomb: the name of the file, its maker, and the command line that reads it."""
     big = 16 if quick else 1
     return [
         ("lines.jsonl.gz", lambda p: _repeat(p, b"\n" * MIB, 10_000 // big), _CHECK),
@@ -330,11 +330,11 @@ def _try(name: str, command: tuple[str, ...], place: Path, tally: Tally, *, flag
 
 
 class Outcome:
-    """How a command ended.
+    """The end of a command.
 
     Attributes:
-        seconds, wall: of processor time, and on the clock.
-        memory: the most it held, in bytes.
+        seconds, wall: seconds of processor time, and on the clock.
+        memory: its peak, in bytes.
     """
 
     def __init__(self, code: int, used: resource.struct_rusage, wall: float, error: str) -> None:
@@ -344,7 +344,7 @@ class Outcome:
 
 
 def run(arguments: list[str]) -> Outcome:
-    """A command line of precis in a process that is ended before it harms the machine."""
+    """Run a command line of precis in a process that is ended before it harms the machine."""
     started = time.perf_counter()
     with tempfile.TemporaryFile() as error:
         child = subprocess.Popen(

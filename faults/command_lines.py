@@ -1,9 +1,9 @@
-"""Command lines that nobody can mean, of every command: each is to be answered in one useful line, with exit code 2.
+"""Meaningless command lines of every command: precis must answer each with one useful line and exit code 2.
 
     python -m faults.command_lines
 
-The table is that of the tests (tests/cli/wrong_command_lines.txt). A line is useful if it names what is wrong, has no
-traceback and no "unexpected", and fits some lines of a terminal; nothing may be written.
+The table is that of the tests (tests/cli/wrong_command_lines.txt). A line is useful if it names what is wrong, contains
+neither a traceback nor "unexpected", and fits some lines of a terminal; nothing may be written.
 """
 
 import argparse

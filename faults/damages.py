@@ -2,10 +2,10 @@
 
     python -m faults.damages [--quick] [--seed N]
 
-Each takes a whole folder, changes it by a seeded draw, and reads it as the commands do. It is named if the reader
-refuses it in one line or says what is wrong. A checkpoint that is named and passed over counts too, if the older one
-is taken. Some damages put the right sums beside wrong files ("resealed"): weights in a type that is not read there, NaN
-among them, an optimizer without a state.
+Each takes an intact folder, changes it by a seeded draw, and reads it as the commands do. It is named if the reader
+refuses it in one line or reports what is wrong. A checkpoint that is named and skipped counts too, if the older one is
+used. Some damages put correct sums next to wrong files ("resealed"): weights in a type that the reader does not
+support, NaN among them, an optimizer without a state.
 """
 
 import argparse
@@ -42,7 +42,7 @@ _PER_KIND = 50
 
 @dataclass(frozen=True)
 class Kind:
-    """What can be damaged: a whole folder, its damages, and how it is read; the reader says what was named."""
+    """A kind of folder to damage: an intact one, its damages, and its reader, which returns the named problem."""
 
     name: str
     whole: Path
@@ -51,14 +51,14 @@ class Kind:
 
 
 class _Heard(logging.Handler):
-    """What our code logs while it reads."""
+    """A handler that keeps our log messages during reading."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep it."""
+        """Keep the message."""
         self.lines.append(record.getMessage())
 
 
@@ -189,7 +189,7 @@ def _file(folder: Path, draw: random.Random) -> Path:
 
 
 def flip(folder: Path, draw: random.Random) -> str:
-    """One bit of one file."""
+    """Flip one bit of one file."""
     file = _file(folder, draw)
     return _flip(file, draw)
 
@@ -203,12 +203,12 @@ def _flip(file: Path, draw: random.Random) -> str:
 
 
 def flip_bit_of(name: str) -> Damage:
-    """One bit of the file whose name begins so."""
+    """Flip one bit of the file whose name starts with `name`."""
     return lambda folder, draw: _flip(next(folder.glob(f"{name}*")), draw)
 
 
 def cut(folder: Path, draw: random.Random) -> str:
-    """The end of one file."""
+    """Cut off the end of one file."""
     file = _file(folder, draw)
     content = file.read_bytes()
     file.write_bytes(content[: draw.randrange(len(content))])
@@ -216,7 +216,7 @@ def cut(folder: Path, draw: random.Random) -> str:
 
 
 def lose(folder: Path, draw: random.Random) -> str:
-    """One file."""
+    """Delete one file."""
     # a model without a seal is a plain one, but every checkpoint has one
     while (file := _file(folder, draw)).name == SEAL and not folder.name.startswith("step-"):
         pass
@@ -225,14 +225,14 @@ def lose(folder: Path, draw: random.Random) -> str:
 
 
 def empty(folder: Path, draw: random.Random) -> str:
-    """The content of one file."""
+    """Remove the content of one file, or fill it with zeros."""
     file = _file(folder, draw)
     file.write_bytes(bytes(file.stat().st_size) if draw.random() < 0.5 else b"")
     return f"{file.name} emptied"
 
 
 def swap(folder: Path, draw: random.Random) -> str:
-    """Two files for each other."""
+    """Exchange two files."""
     first, second = draw.sample(sorted(path for path in folder.iterdir() if path.is_file()), 2)
     kept = first.read_bytes()
     first.write_bytes(second.read_bytes())
@@ -241,20 +241,20 @@ def swap(folder: Path, draw: random.Random) -> str:
 
 
 def extra(folder: Path, draw: random.Random) -> str:
-    """A file that does not belong there."""
+    """Add a file that does not belong there."""
     name = draw.choice(("special_tokens_map.json", "model-2.safetensors", "chat_template.jinja", "notes.txt"))
     (folder / name).write_text("{}")
     return f"{name} added"
 
 
 def lose_decoding(folder: Path, _: random.Random) -> str:
-    """The decoding settings: a model writes otherwise without."""
+    """Delete the decoding settings, without which a model writes differently."""
     (folder / "generation_config.json").unlink()
     return "decoding settings lost"
 
 
 def older_seal(whole: Path) -> Damage:
-    """The weights of an earlier model beside the seal of this one."""
+    """Combine the weights of an earlier model with the seal of this one."""
 
     def damage(folder: Path, draw: random.Random) -> str:
         make("zcodepp", seed=draw.randrange(1, 99)).save_pretrained(folder)
@@ -271,7 +271,7 @@ def _rewrite(folder: Path, change: Callable[[str, Tensor], Tensor | None], draw:
 
 
 def as_type(dtype: torch.dtype) -> Damage:
-    """All weights of another type."""
+    """Convert all weights to another type."""
 
     def damage(folder: Path, draw: random.Random) -> str:
         _rewrite(folder, lambda _, tensor: tensor.to(dtype), draw)
@@ -281,7 +281,7 @@ def as_type(dtype: torch.dtype) -> Damage:
 
 
 def not_a_number(folder: Path, draw: random.Random) -> str:
-    """One weight NaN or infinite."""
+    """Set one weight to NaN or infinity."""
     bad = draw.choice((float("nan"), float("inf"), float("-inf")))
     file = draw.choice(sorted(folder.glob("*.safetensors")))
     tensors = load_file(file)
@@ -294,13 +294,13 @@ def not_a_number(folder: Path, draw: random.Random) -> str:
 
 
 def reshaped(folder: Path, draw: random.Random) -> str:
-    """Weights of another shape."""
+    """Flatten the weights to another shape."""
     _rewrite(folder, lambda _, tensor: tensor.flatten(), draw)
     return "weights flattened"
 
 
 def left_out(folder: Path, draw: random.Random) -> str:
-    """A weight less."""
+    """Leave out a weight."""
     first = draw.randrange(3)
     seen: list[str] = []
 
@@ -313,26 +313,26 @@ def left_out(folder: Path, draw: random.Random) -> str:
 
 
 def added(folder: Path, draw: random.Random) -> str:
-    """A weight more."""
+    """Add a weight."""
     file = draw.choice(sorted(folder.glob("*.safetensors")))
     save_file({**load_file(file), "evil.weight": torch.zeros(2)}, file, metadata={"format": "pt"})
     return "a weight added"
 
 
 def no_optimizer(folder: Path, _: random.Random) -> str:
-    """No moments."""
+    """Empty the moments of the optimizer."""
     save_file({}, folder / "optimizer.safetensors")
     return "optimizer emptied"
 
 
 def no_model(folder: Path, _: random.Random) -> str:
-    """No weights, and none in the seal."""
+    """Delete the weights and their entry in the seal."""
     (folder / "model.safetensors").unlink()
     return "weights left out of the seal"
 
 
 def infinite(folder: Path, _: random.Random) -> str:
-    """A seal that is no JSON."""
+    """Write a seal that is not JSON."""
     (folder / SEAL).write_text(
         '{"format": 1, "files": {"model.safetensors": {"bytes": Infinity, "sha256": "a"}}}'
     )
@@ -340,13 +340,13 @@ def infinite(folder: Path, _: random.Random) -> str:
 
 
 def brackets(folder: Path, _: random.Random) -> str:
-    """A seal that is deeper than it is read."""
+    """Write a seal that is nested more deeply than the reader allows."""
     (folder / SEAL).write_text("[" * 200_000)
     return "a seal of brackets"
 
 
 def name_taken(folder: Path, draw: random.Random) -> str:
-    """A file or a link under the name of a checkpoint."""
+    """Put a file or a link under the name of a checkpoint."""
     place = folder / "step-00000012"
     if draw.random() < 0.5:
         place.write_text("not a checkpoint")

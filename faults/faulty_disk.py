@@ -32,10 +32,10 @@ KINDS = ("kill", "torn", "short", "full", "broken", "replaced", "deleted")
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What happens at one event of a command.
+    """A fault at one event of a command.
 
     Attributes:
-        event: its number, from 1; a number that the command never reaches means that nothing happens.
+        event: its number, from 1; with a number that the command never reaches, nothing happens.
         journal: a pattern of the file that grows below the folder; without one nothing is replaced or deleted.
         clock: the seed of the clock, which jumps at each event.
     """

@@ -60,7 +60,7 @@ def import_everything() -> None:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a child ended: its exit code (negative: the signal), what it said, disk operations or bytes, seconds."""
+    """The end of a child: exit code (negative: the signal), output, number of disk operations or bytes, seconds."""
 
     code: int
     said: str
@@ -69,7 +69,7 @@ class Ended:
 
     @property
     def is_late(self) -> bool:
-        """Whether the child had to be killed because it took longer than `PATIENCE`."""
+        """True if the child had to be killed because it took longer than `PATIENCE`."""
         return self.code == -signal.SIGKILL and self.seconds >= PATIENCE
 
 
@@ -84,7 +84,7 @@ def run(
     """Run a command line in a forked child.
 
     Args:
-        prepare: called in the child before the command; gives what counts, which is asked at the end.
+        prepare: called in the child before the command; returns a function that gives the count at the end.
         kill_after: seconds until SIGKILL.
         command: takes the line and returns the exit code; by default `precis` itself.
     """
@@ -136,7 +136,7 @@ def _in_child(
         try:
             sys.stdout.flush()
             sys.stderr.flush()
-        finally:  # even where the log is full: above this stands the parent's code, which removes its folders
+        finally:  # even if the log is full: the frames above are the parent's code, which removes its folders
             os._exit(code)
 
 

@@ -1,10 +1,10 @@
-"""Let the disk be full at an offset, in every writer, and see that one line says so and nothing good is lost.
+"""Fill the disk at an offset, in every writer, and check that one line reports it and no good data is lost.
 
     python -m faults.full_disk [--quick] [--writers finetune,evaluate] [--offsets 50] [--seed 0]
 
-What Python writes below the output counts, and fails with ENOSPC beyond the offset; libraries that write by themselves
-(safetensors, tokenizers) meet a limit on the size of a file. Afterwards there must be one line that names the place,
-the exit code 1 or 2, and the same command must end as if nothing had been once there is room.
+Writes of Python below the output are counted, and fail with ENOSPC beyond the offset. Libraries that write by
+themselves (safetensors, tokenizers) meet a limit on the size of a file. Afterwards there must be one line that names
+the place, and the exit code 1 or 2. Once there is room, the same command must end as if nothing had happened.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from faults.writers import build_shelf, command_lines
 
 
 def _limited(offset: int | None, folder: Path, largest: int) -> Callable[[], Callable[[], int]]:
-    """As `forked.full_after`, with a limit for files that libraries write, in the same proportion."""
+    """Fill the disk like `forked.full_after`, and limit the files of libraries in the same proportion."""
     python = forked.full_after(offset, folder)
 
     def prepare() -> Callable[[], int]:

@@ -1,13 +1,13 @@
-"""Kill every writer with SIGKILL, start the same command again, and hold what comes out against a run left alone.
+"""Kill every writer with SIGKILL, start the same command again, and compare the result with an undisturbed run.
 
     python -m faults.kills [--quick] [--writers finetune,evaluate] [--kills 100] [--each 4] [--seed 0]
 
 Each run is killed `--each` times, in turn at a random time and just before a random disk operation, and started again
-each time. In the end all files must be bit-identical to those of the run left alone (times aside, and pictures, which
-must be there), each prediction must be there once, and nothing temporary may be left.
+each time. In the end all files must be bit-identical to those of the undisturbed run. Times may differ, and pictures
+must only exist. Each prediction must be there once, and nothing temporary may remain.
 
-The run left alone is of the same code, so it is held against `faults/kills.json`, which `--record` writes: the files of
-each writer, the rows in them, the sizes of weights, and the digests of what does not depend on rounding.
+The undisturbed run uses the same code, so it is compared with `faults/kills.json`, which `--record` writes. That file
+has the files of each writer, their rows, the sizes of weights, and digests of content that does not depend on rounding.
 Kills tear no line; torn and short writes are tried by `python -m faults.simulate`.
 """
 
@@ -38,7 +38,7 @@ def _without_times(value: Any) -> Any:
 
 
 def _content(file: Path, out: Path) -> Any:
-    """What two runs must have in common: bytes; of JSON, all but times and the run's own place."""
+    """Return the content that two runs must share: bytes, or JSON without times and the run's own place."""
     if file.suffix == ".png":
         return file.stat().st_size > 0
     if file.name in (_SEAL, "lock"):
@@ -54,13 +54,13 @@ def _content(file: Path, out: Path) -> Any:
 
 
 def tree(out: Path) -> dict[str, Any]:
-    """Every file of an output, but TensorBoard's."""
+    """Return every file of an output, except TensorBoard's."""
     files = (path for path in sorted(out.rglob("*")) if path.is_file() and "tfevents" not in path.name)
     return {str(path.relative_to(out)): _content(path, out) for path in files}
 
 
 def differences(alone: dict[str, Any], out: Path) -> list[str]:
-    """What is not the same, damaged or left over."""
+    """List the files that differ, are missing, damaged or left over."""
     from precis.storage.seal import DamagedError, check_seal, has_seal
 
     found = tree(out)
@@ -68,7 +68,7 @@ def differences(alone: dict[str, Any], out: Path) -> list[str]:
     wrong += [f"{name} is missing" for name in sorted(alone.keys() - found.keys())]
     wrong += [f"{name} is left over" for name in sorted(found.keys() - alone.keys())]
     beside = [path.name for path in out.parent.iterdir() if path != out]
-    wrong += [f"{name} is left beside it" for name in beside]
+    wrong += [f"{name} is left next to it" for name in beside]
     for folder in (path for path in (out, *out.rglob("*")) if path.is_dir()):
         try:
             if has_seal(folder):
@@ -79,7 +79,7 @@ def differences(alone: dict[str, Any], out: Path) -> list[str]:
 
 
 def outline(out: Path) -> dict[str, Any]:
-    """What a run left alone has in common with one of another day and machine, by file."""
+    """Return by file what an undisturbed run shares with one of another day and machine."""
     return {name: _outline(out / name, content) for name, content in tree(out).items()}
 
 
@@ -97,7 +97,7 @@ def _outline(file: Path, content: Any) -> Any:
 
 
 def against_record(name: str, found: dict[str, Any], record: dict[str, Any]) -> list[str]:
-    """What a run left alone lacks, has beyond or has otherwise than the recorded one."""
+    """List the differences between an undisturbed run and the recorded one."""
     known = record.get(name)
     if known is None:
         return [f"{name} is not in {RECORD.name}; python -m faults.kills --record"]
@@ -109,7 +109,7 @@ def against_record(name: str, found: dict[str, Any], record: dict[str, Any]) -> 
 
 
 class Writer:
-    """One command and its run left alone."""
+    """One command and its undisturbed run."""
 
     def __init__(self, name: str, line: Any, folder: Path) -> None:
         self._name, self._line, self._folder = name, line, folder
@@ -121,7 +121,7 @@ class Writer:
         self.outline = outline(folder / "alone" / "out")
 
     def try_one(self, *, kills: int, rng: random.Random) -> tuple[int, list[str]]:
-        """Kill a run `kills` times, let it finish; how many kills met it, and what is wrong then."""
+        """Kill a run `kills` times and let it finish; return the number of effective kills, and what is wrong."""
         place, done = self._folder / "killed", 0
         shutil.rmtree(place, ignore_errors=True)
         share = 0.9 / max(
@@ -166,7 +166,7 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=4, help="kills of one run before it may finish")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--record", action="store_true", help=f"write {RECORD.name} from runs left alone, and end"
+        "--record", action="store_true", help=f"write {RECORD.name} from undisturbed runs, and end"
     )
     given = parser.parse_args()
     wanted = 8 if given.quick else given.kills
@@ -187,7 +187,7 @@ def main() -> int:
                 RECORD.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
                 continue
             otherwise = against_record(name, writer.outline, record)
-            tally.hold(not otherwise, f"{name}, left alone: {'; '.join(otherwise)}")
+            tally.hold(not otherwise, f"{name}, undisturbed: {'; '.join(otherwise)}")
             while done < wanted and runs < 10 * wanted:
                 met, wrong = writer.try_one(kills=min(given.each, wanted - done), rng=rng)
                 done, runs = done + met, runs + 1

@@ -2,10 +2,10 @@
 
     python -m faults.lengths [--quick] [--documents 200] [--seed 0]
 
-A small Z-Code++ is trained in a minute on the synthetic corpus. Beside it stand one that nobody trained, with weights
-loud enough to write at random, and a random BART. Each document gets a cap drawn from 1 to 400 words, one of 1 to 8
+A small Z-Code++ is trained in a minute on the synthetic corpus. The others are an untrained one, with weights large
+enough to write at random, and a random BART. Each document gets a cap drawn from 1 to 400 words, one of 1 to 8
 sentences and one of 1 to 200 tokens. A summary must be within its cap and no longer than its document. How much of a
-cap is used is printed besides.
+cap is used is printed too.
 """
 
 import argparse
@@ -33,7 +33,7 @@ _CAPS = {"words": 400, "sentences": 8, "tokens": 200}
 
 
 def trained(folder: Path) -> Summarizer:
-    """The demo's model after 150 steps."""
+    """Train the demo's model for 150 steps."""
     write_synthetic(folder / "pairs", {"train": 800, "dev": 8}, seed=0)
     words = f"finetune --data {folder / 'pairs'} --recipe zcodepp-demo --out {folder / 'run'} --steps 150"
     assert main_of_precis([*words.split(), "--set", "train.warmup_steps=30"]) == 0
@@ -41,7 +41,7 @@ def trained(folder: Path) -> Summarizer:
 
 
 def untrained(folder: Path) -> Iterator[tuple[str, Summarizer]]:
-    """Models that write at random, with the trained one's tokenizer."""
+    """Yield models that write at random, with the trained one's tokenizer."""
     tokenizer = load_tokenizer(folder / "run" / "model")
     torch.manual_seed(0)
     sizes = {"vocab_size": len(tokenizer), "hidden_size": 32, "encoder_layers": 1, "decoder_layers": 1}

@@ -1,10 +1,10 @@
-"""What a seal costs when a model is loaded: the same model of 68 million weights, sealed and not, by turns.
+"""Cost of a seal when a model is loaded: the same model of 68 million weights, with and without a seal, in turn.
 
     python -m faults.load_time [--rounds N]
 
 The files are in memory already, so that the disk takes no time: this is the harder case for the seal. torch has one
 thread, and the digests another, as in use. The ratio of wall times has a 95% interval from 2,000 resamples of the
-rounds; that of processor times, which counts the digests in full, stands beside it. It needs a quiet machine.
+rounds. The ratio of processor times, which counts the digests in full, is printed next to it. It needs a quiet machine.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _MOST = 1.10
 
 
 def main() -> int:
-    """Time both; 1 if the sealed one takes more than a tenth longer."""
+    """Time both, and return 1 if the sealed one takes more than a tenth longer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
@@ -57,14 +57,14 @@ def main() -> int:
 
 
 def _seconds(folder: Path) -> tuple[float, float]:
-    """Wall and processor time of loading."""
+    """Measure the wall and processor time of loading."""
     began, worked = time.perf_counter(), time.process_time()
     load_model(folder, device="cpu")
     return time.perf_counter() - began, time.process_time() - worked
 
 
 def _ratio(pairs: list[tuple[float, float]]) -> tuple[float, float, float]:
-    """The ratio of the medians, with its interval."""
+    """Return the ratio of the medians, with its interval."""
     rng = random.Random(0)
 
     def of(sample: list[tuple[float, float]]) -> float:

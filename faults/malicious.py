@@ -1,13 +1,15 @@
-"""Folders that somebody made to harm whoever summarizes with them.
+"""Folders made to harm the users who summarize with them.
 
     python -m faults.malicious [--only NAME]
 
-Each is opened by `precis summarize` in a process of its own, with 2 GiB of memory beyond what Python and the libraries
-have, and 20 seconds. It holds if the command ends with one line and exit code 2, or if it summarizes because what was
-bad in the folder was left aside; and if no code of the folder ran, no file outside was opened, nothing was written and
-nobody was asked over a network. Python's audit hooks see what Python opens; what the libraries in Rust read is seen by
-its effect alone: a file outside is a whole model that must not be loaded. What that library itself prints when it
-panics is not counted as a line of ours.
+Each is opened by `precis summarize` in its own process, with 20 seconds and 2 GiB of memory beyond that of Python and
+the libraries. A case holds if the command ends with one line and exit code 2, or if it ignores the bad part and
+summarizes. No code of the folder may run, no file outside may be opened, nothing may be written, and no network may be
+used.
+
+Python's audit hooks record the files that Python opens. For the libraries in Rust only the effect is visible: a file
+outside is a whole model that must not be loaded. Lines that such libraries print when they panic are not counted as
+ours.
 """
 
 import argparse
@@ -39,7 +41,7 @@ _WATCHED = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one command did."""
+    """The result of one command."""
 
     code: int
     lines: tuple[str, ...]
@@ -121,7 +123,7 @@ def _try(folder: Path, ground: Ground) -> Outcome:
 
 
 def _is_watched(ground: Ground) -> bool:
-    """The control: a process that opens a file outside is found out."""
+    """Check the watch itself: a process that opens a file outside must be detected."""
     report = ground.scratch / "report"
     child = os.fork()
     if child == 0:
@@ -192,7 +194,7 @@ def _watch(folder: Path, ground: Ground, seen: int) -> None:
 def _watch_trust(seen: int) -> None:
     """Note if a name of code reaches transformers, which refuses it too: precis takes it out of a model before.
 
-    A tokenizer's settings are read by transformers itself; of them it must be told not to trust any code.
+    transformers itself reads a tokenizer's settings, so precis must pass it `trust_remote_code=False`.
     """
     from transformers import dynamic_module_utils
     from transformers.models.auto import auto_factory, configuration_auto, tokenization_auto
@@ -212,7 +214,7 @@ def _watch_trust(seen: int) -> None:
 
 
 def _import_everything() -> None:
-    """So that the children are quick, and open little but the folder."""
+    """Import everything, so that the children are quick, and open little but the folder."""
     import transformers.models.bart.modeling_bart
     import transformers.models.t5.modeling_t5  # noqa: F401
 

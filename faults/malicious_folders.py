@@ -22,7 +22,7 @@ TOKENIZER, TOKENIZER_CONFIG, INDEX = "tokenizer.json", "tokenizer_config.json", 
 
 @dataclass(frozen=True)
 class Ground:
-    """What the cases share: whole models, a document, and what must not be touched."""
+    """The shared inputs of the cases: whole models, a document, and files that must not be touched."""
 
     scratch: Path
     document: Path
@@ -60,7 +60,7 @@ class Ground:
         return whole.hexdigest()
 
     def changed(self) -> bool:
-        """Whether the model that lies outside is another one than before."""
+        """Test whether the model outside has changed."""
         return self._digest() != self.digest
 
     @property
@@ -69,11 +69,11 @@ class Ground:
         return self.bart
 
     def model_of(self, folder: Path) -> Path:
-        """What to give as --model."""
+        """Return the value of --model."""
         return self.bart if (folder / "on-bart").exists() else folder
 
     def adapter_options(self, folder: Path) -> list[str]:
-        """--adapter, where the folder is one that does not know its base."""
+        """Return --adapter for a folder that does not know its base."""
         return ["--adapter", str(folder)] if (folder / "on-bart").exists() else []
 
 
@@ -95,7 +95,7 @@ class Case:
 
 
 def edit(name: str, changes: Mapping[str, Any] | Callable[[Ground], Mapping[str, Any]]) -> Change:
-    """A JSON file with other entries."""
+    """Replace entries of a JSON file."""
 
     def change(ground: Ground, folder: Path) -> None:
         file = folder / name
@@ -107,7 +107,7 @@ def edit(name: str, changes: Mapping[str, Any] | Callable[[Ground], Mapping[str,
 
 
 def write(name: str, content: str | bytes | Callable[[Ground], str]) -> Change:
-    """A file with this content."""
+    """Write a file with this content."""
 
     def change(ground: Ground, folder: Path) -> None:
         text = content(ground) if callable(content) else content
@@ -119,7 +119,7 @@ def write(name: str, content: str | bytes | Callable[[Ground], str]) -> Change:
 
 
 def both(*changes: Change) -> Change:
-    """One after the other."""
+    """Make the changes one after the other."""
 
     def change(ground: Ground, folder: Path) -> None:
         for one in changes:
@@ -129,7 +129,7 @@ def both(*changes: Change) -> Change:
 
 
 def link(name: str, target: str | None = None) -> Change:
-    """A link in the place of a file: to the same file outside, or to `target`."""
+    """Replace a file by a link to the same file outside, or to `target`."""
 
     def change(ground: Ground, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
@@ -139,7 +139,7 @@ def link(name: str, target: str | None = None) -> Change:
 
 
 def pipe(name: str) -> Change:
-    """A pipe that nobody writes to."""
+    """Put a pipe without a writer in place of a file."""
 
     def change(_: Ground, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
@@ -149,7 +149,7 @@ def pipe(name: str) -> Change:
 
 
 def gone(*names: str) -> Change:
-    """Without these files."""
+    """Remove these files."""
 
     def change(_: Ground, folder: Path) -> None:
         for name in names:
@@ -167,7 +167,7 @@ class _Runs:
 
 
 def harmful_pickle(name: str, *, alone: bool) -> Change:
-    """A pickle that runs a command."""
+    """Write a pickle that runs a command."""
 
     def change(ground: Ground, folder: Path) -> None:
         if alone:
@@ -187,7 +187,7 @@ CODE = both(
 
 
 def header(entries: Any, *, length: int | None = None, tail: bytes = b"") -> Change:
-    """A safetensors file with this header; a function makes a large one when it is needed."""
+    """Write a safetensors file with this header; a function makes a large header on demand."""
 
     def change(ground: Ground, folder: Path) -> None:
         made = entries() if callable(entries) else entries
@@ -199,17 +199,17 @@ def header(entries: Any, *, length: int | None = None, tail: bytes = b"") -> Cha
 
 
 def aside(_: Ground, folder: Path) -> None:
-    """The weights under another name: without any, the folder would be refused before its index is read."""
+    """Rename the weights: without any, the folder would be refused before its index is read."""
     (folder / WEIGHTS).rename(folder / "own.safetensors")
 
 
 def index(weight_map: Any) -> Change:
-    """An index that names other files than the one with the weights."""
+    """Write an index that names other files than the one with the weights."""
     return both(aside, edit(INDEX, {"metadata": {"total_size": 1}, "weight_map": weight_map}))
 
 
 def index_with_shard(name: str, *, source: Callable[[Ground], Path], at: str | None = None) -> Change:
-    """An index that names `name` for all weights, which is a link to `source` if `at` is given."""
+    """Write an index that names `name` for all weights, which is a link to `source` if `at` is given."""
 
     def change(ground: Ground, folder: Path) -> None:
         index({"model.shared.weight": name.format(outside=ground.outside)})(ground, folder)
@@ -220,22 +220,22 @@ def index_with_shard(name: str, *, source: Callable[[Ground], Path], at: str | N
 
 
 def tokenizer(changes: Mapping[str, Any]) -> Change:
-    """tokenizer.json with other parts."""
+    """Replace parts of tokenizer.json."""
     return edit(TOKENIZER, changes)
 
 
 def split(pattern: str) -> dict[str, Any]:
-    """A pre-tokenizer by a regular expression."""
+    """Return a pre-tokenizer by a regular expression."""
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
 
 
 def on_bart(*changes: Change) -> Change:
-    """An adapter that is opened on the BART."""
+    """Change an adapter that is opened on the BART."""
     return both(*changes, write("on-bart", ""))
 
 
 def unsealed(change: Change) -> Change:
-    """Without a seal, which would find the change."""
+    """Make a change without a seal, which would detect it."""
     return both(gone("seal.json"), change)
 
 
@@ -288,7 +288,7 @@ def _code() -> list[Case]:
 
 
 def _escapes() -> list[Case]:
-    """Names and values that would steer the terminal of whoever reads the message about them."""
+    """Return names and values that would control the terminal of a person who reads the message about them."""
     steers = "evil\x1b]0;owned\x07\x1b[2J\x9b31m\r"
     cases: dict[str, dict[str, Any]] = {
         "escapes as a kind": {"model_type": steers},
@@ -309,7 +309,7 @@ def _implementations() -> list[Case]:
         "attention kernel": {"_attn_implementation": kernel},
         "attention kernel, public name": {"attn_implementation": kernel},
         "attention kernel, inner name": {"_attn_implementation_internal": kernel},
-        "attention kernel of somebody": {"_attn_implementation": "somebody/evil:attend"},
+        "attention kernel of a stranger": {"_attn_implementation": "somebody/evil:attend"},
         "attention kernel, nested": {"encoder": {"_attn_implementation": "somebody/evil"}},
         "attention kernel by part": {"_attn_implementation": {"": "somebody/evil"}},
         "experts kernel": {"_experts_implementation": "somebody/evil"},
@@ -445,10 +445,14 @@ def _decoding() -> list[Case]:
     ]
 
 
+def _base(model: str) -> str:
+    return json.dumps({"model": model, "beside": ""})
+
+
 def _adapters() -> list[Case]:
-    hub = both(gone("seal.json"), write("base.json", '{"model": "somebody/evil", "beside": ""}'))
-    prefixed = both(gone("seal.json"), write("base.json", '{"model": "hub:somebody/evil", "beside": ""}'))
-    passwd = write("base.json", '{"model": "/etc", "beside": ""}')
+    hub = both(gone("seal.json"), write("base.json", _base("somebody/evil")))
+    prefixed = both(gone("seal.json"), write("base.json", _base("hub:somebody/evil")))
+    passwd = write("base.json", _base("/etc"))
 
     def longer(_: Ground, folder: Path) -> None:
         file = folder / "adapter.json"

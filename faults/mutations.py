@@ -2,9 +2,9 @@
 
     python -m faults.mutations [--quick] [--files N] [--seed S]
 
-Whole files of every kind (pairs, texts, predictions, records, seals) are cut, flipped, filled with brackets,
-surrogates, NUL bytes, long numbers and doubled parts, then read by the functions behind the commands. What a reading
-may give: values, `UserError` of one line, or the error of its kind that its callers turn into one (a damaged seal).
+Whole files of every kind (pairs, texts, predictions, records, seals) are cut and flipped, or filled with brackets,
+surrogates, NUL bytes, long numbers and doubled parts. The functions behind the commands then read them. A reader may
+give values, a `UserError` of one line, or an error that its callers turn into one (a damaged seal).
 """
 
 import argparse
@@ -167,7 +167,7 @@ def _one_line(error: Exception) -> None:
 
 
 def _kinds() -> dict[str, tuple[Content, tuple[Callable[[Path], None], ...]]]:
-    """Name of the file or folder -> its content, and how it is read."""
+    """Map the name of each file or folder to its content and its readers."""
     rows, pairs = _jsonl(), (_read_pairs, _check, _read_texts)
     texts = {"a.txt": b"Ein Text.\nZwei.", "a.summary.txt": b"One.", "b.txt": b"Two.", "b.summary.txt": b"2."}
     record = {"run": {"model": {"vocab_size": 8000}, "lr": 1e-4}, "versions": {"torch": "2"}}
@@ -249,7 +249,7 @@ _PIECES = (
 
 
 def mutate(content: bytes, rng: random.Random) -> bytes:
-    """One to four changes, each at a random place."""
+    """Make one to four changes, each at a random place."""
     found = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 4))):
         place, end = sorted((rng.randint(0, len(found)), rng.randint(0, len(found))))
@@ -291,7 +291,7 @@ def _write(place: Path, content: Content) -> None:
 
 
 def main() -> int:
-    """Mutate, read, count."""
+    """Mutate files, read them, and count the outcomes."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -321,7 +321,7 @@ def main() -> int:
 
 
 def _outcome(reader: Callable[[Path], None], place: Path) -> tuple[str, str]:
-    """What happened, and what should not have."""
+    """Read a file; return the outcome, and the error if it should not have happened."""
     started = time.perf_counter()
     try:
         reader(place)

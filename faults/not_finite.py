@@ -1,9 +1,9 @@
-"""Runs of every phase that are made to diverge: none may call such a model the best, none may export one.
+"""Runs of every phase that are made to diverge: none may call a diverged model the best, or export it.
 
     python -m faults.not_finite [--quick] [--seed 0]
 
-Each phase (finetune, few-shot, ground, tune, pretrain, search) is run at toy size with every kind of fault, at steps
-that are drawn from the seed: exploding rates, a loss or a gradient that is NaN for a while or for good, a weight that
+Each phase (finetune, few-shot, ground, tune, pretrain, search) is run at toy size with every kind of fault. The seed
+draws the steps of a fault: exploding rates, a loss or a gradient that is NaN for a while or for good, a weight that
 becomes NaN or infinite. A run may fail, with nothing exported, or export a model whose weights and score are finite.
 """
 
@@ -69,10 +69,10 @@ class Witness:
     improved: list[ValidationInfo] = field(default_factory=list)
 
     def on_start(self, info: StartInfo) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def on_step(self, info: StepInfo) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def on_validation(self, info: ValidationInfo) -> None:
         """Keep it."""
@@ -80,12 +80,12 @@ class Witness:
             self.improved.append(info)
 
     def on_end(self, result: TrainResult | None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at the steps in `at`, counted from 0."""
+    """A fault and the steps at which it happens (`at`, counted from 0)."""
 
     kind: str
     steps: int
@@ -93,7 +93,7 @@ class Fault:
 
     @classmethod
     def drawn(cls, kind: str, rng: np.random.Generator) -> Fault:
-        """A run's length, and when it is hurt."""
+        """Draw a run's length and the steps of the fault."""
         steps = int(rng.integers(6, 16))
         first = int(rng.integers(0, steps))
         last = (
@@ -109,7 +109,7 @@ class Fault:
 
     @contextmanager
     def injected(self, rng: np.random.Generator) -> Iterator[None]:
-        """The trainer with the fault in it."""
+        """Patch the trainer so that the fault happens."""
         divide, step = Updater._divide_and_clip, Updater._step_if_finite
         value = math.nan if rng.random() < 0.5 else math.inf
         now = [0]
@@ -145,7 +145,7 @@ class Fault:
 
 
 def stock(folder: Path, *, seed: int) -> None:
-    """Pairs, a model and a pack, all of a toy's size."""
+    """Write pairs, a model and a pack, all of a toy's size."""
     (folder / "pairs").mkdir(parents=True)
     for split, count, drawn in (("train", 16, seed), ("dev", 4, seed + 1)):
         rows = [
@@ -174,7 +174,7 @@ def _train(steps: int) -> dict[str, Any]:
 
 
 def phase(name: str, place: Path, fault: Fault, witness: Witness) -> Callable[[Path], Any]:
-    """A phase as a function of its run folder."""
+    """Return a phase as a function of its run folder."""
     model, sources = str(place / "base"), NamedPairs(data=str(place / "pairs")).sources()
     changes = {**_PAIRS, **_train(fault.steps), **fault.rate}
     run = resolve_run("zcodepp-micro", changes=changes)
@@ -213,7 +213,7 @@ def phase(name: str, place: Path, fault: Fault, witness: Witness) -> Callable[[P
 
 
 def tried(name: str, fault: Fault, place: Path, out: Path, rng: np.random.Generator) -> tuple[str, str]:
-    """(how a run ended, what is wrong with that; "" if nothing)."""
+    """Run a phase with a fault; return how it ended and what is wrong with that, "" if nothing."""
     witness = Witness()
     run = phase(name, place, fault, witness)
     try:

@@ -1,4 +1,4 @@
-"""What came of each seed: several processes try seeds at once, and a file remembers those that held."""
+"""The outcomes of seeds: several processes try seeds at once, and a file records those that held."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of a seed: its subject and what was wrong, or why it could not be tried."""
+    """The outcome of a seed: its subject and what was wrong, or why it could not be tried."""
 
     seed: int
     subject: str = ""
@@ -28,7 +28,7 @@ class Outcome:
 
     @property
     def held(self) -> bool:
-        """Whether it was tried and nothing was wrong."""
+        """True if it was tried and nothing was wrong."""
         return not self.wrong and not self.late
 
 
@@ -104,7 +104,7 @@ def remember(outcome: Outcome, record: Path | None, *, of: str) -> None:
 def fast_folder() -> Path | None:
     """Return a folder in memory with room; None stands for the usual one, and so does TMPDIR.
 
-    A sync of a disk takes 5 ms, and nobody pulls its plug: a kill loses nothing that was written.
+    A sync of a disk takes 5 ms. The machine keeps running, so a kill loses nothing that was written.
     """
     if "TMPDIR" in os.environ or not os.access(_IN_MEMORY, os.W_OK):
         return None

@@ -1,7 +1,7 @@
 """Pictures that were drawn before: half the time of a tiny training run is matplotlib's.
 
-A picture of the same points is taken from the run left alone, and written in the same pieces. So the disk has the same
-events. Any other picture is drawn.
+A picture of the same points is copied from the undisturbed run, and written in the same pieces. So the disk has the
+same events. Any other picture is drawn.
 """
 
 import pickle
@@ -25,7 +25,7 @@ class Pictures:
             self._pieces |= pickle.loads(self._file.read_bytes())
 
     def keep(self) -> None:
-        """From now on, draw in pieces and keep them: for the child of a run left alone."""
+        """Draw in pieces and keep them from now on, for the child of an undisturbed run."""
         drawn: dict[str, list[bytes | None]] = {}
 
         def draw(figure: Any, file: Any, savefig: Callable[..., None], options: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ class Pictures:
         _draw_with(draw)
 
     def use(self) -> None:
-        """From now on, write known pictures: for the other children."""
+        """Write known pictures from now on, for the other children."""
 
         def draw(figure: Any, file: Any, savefig: Callable[..., None], options: dict[str, Any]) -> None:
             known = self._pieces.get(_shown(figure, options))

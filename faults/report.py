@@ -23,7 +23,7 @@ def header(what: str, *, seed: int | None = None) -> None:
 
 @dataclass
 class Tally:
-    """How often something was tried, and each time that it did not hold."""
+    """A count of trials, and a line for each that did not hold."""
 
     tried: int = 0
     failures: list[str] = field(default_factory=list)

@@ -9,8 +9,8 @@ up to four times, each time with another fault at a random event (`faults.faulty
 
     every start     ends well, is killed, or ends with one line and the exit code 1 or 2
     every start     keeps each whole line of a journal that was there before, byte for byte
-    the last start  ends well, and every file equals that of a run left alone: nothing is lost, and nothing is twice
-    every client    gets the summary that its document has alone, or is told to come back
+    the last start  ends well, and every file equals that of an undisturbed run: nothing is lost, and nothing is twice
+    every client    gets the summary that its document has by itself, or an answer to come back
 
 `batch` runs without Ray: a loop in this process reads, summarizes and commits parts as Ray does, and may commit a part
 twice, as a machine that dies while it writes. Threads of the service take turns as the machine decides; all else is
@@ -18,7 +18,7 @@ the same for the same seed.
 
 A command is a process of its own: it is forked from one that has imported everything (`faults.forked`), writes to a
 folder in memory (or below TMPDIR), and may be killed. `--jobs` seeds are tried at once. `--record FILE` gets a line for
-each seed, and the same command goes on after them. A seed that failed, or took too long, is tried again, and so is
+each seed, and the same command resumes after them. A seed that failed, or took too long, is tried again, and so is
 each one after a change of the code or with another --subject.
 """
 
@@ -129,7 +129,7 @@ class World:
         return self._alone[name], self._events[name]
 
     def run_alone(self, only: str | None) -> None:
-        """Run the subjects alone that seeds may draw, once for all processes; one that is late stays to its seeds."""
+        """Run the subjects that seeds may draw, undisturbed, once for all processes; leave late ones to their seeds."""
         for name in self.subjects:
             if only in (None, name):
                 with suppress(LateError):
@@ -192,7 +192,10 @@ def try_seed(world: World, seed: int, *, only: str | None = None) -> tuple[str, 
 
 
 def _problems(ended: forked.Ended) -> list[str]:
-    """What a start must not do: end in another way, say nothing or a traceback, or stop for a finished file."""
+    """List what is wrong with how a start ended.
+
+    A start may end well, be killed, or end with one error line; a traceback or an error without a line is wrong.
+    """
     if ended.code in (0, -signal.SIGKILL):
         return []
     told = [line for line in ended.said.splitlines() if line.startswith("error: ")]
@@ -281,11 +284,11 @@ def _summarize_here(batch: Any, out: Path) -> None:
 
 
 def main() -> int:
-    """Let the seeds happen; the exit code."""
+    """Try the seeds and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seed", type=int, help="this seed alone, as a failure prints it")
+    parser.add_argument("--seed", type=int, help="try this seed only, as a failure prints it")
     parser.add_argument("--quick", action="store_true", help="200 seeds")
     parser.add_argument("--seeds", type=int, default=10_000, help="their number")
     parser.add_argument("--first", type=int, default=0, help="the first of them")

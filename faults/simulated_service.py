@@ -1,7 +1,7 @@
 """Clients of the service without sockets: they call the ASGI application, in an order that a seed gives.
 
 Some send their bodies in pieces, some leave before the body is whole, some while they wait, and some send no JSON. A
-client that stays gets the summary that its document has alone, or 503 while the queue is full. Those that left must
+client that stays gets the summary that its document has by itself, or 503 while the queue is full. Those that left must
 not hold their place: afterwards every document is answered.
 """
 
@@ -31,7 +31,7 @@ class Client:
     Attributes:
         document: the number of its document.
         way: how it behaves.
-        turns: of the event loop before it starts; a client that leaves while it waits does so after as many ms.
+        turns: turns of the event loop before it starts; one that leaves while it waits does so after as many ms.
     """
 
     document: int
@@ -55,7 +55,7 @@ async def _serve(served: ServedModel, documents: Sequence[str], drawn: Sequence[
     async with _Life(app):
         alone = [await _ask(app, Client(number, "whole", 0), text) for number, text in enumerate(documents)]
         wrong = [
-            f"document {number} alone: {status}: {body}"
+            f"document {number} by itself: {status}: {body}"
             for number, (status, body) in enumerate(alone)
             if status != 200
         ]
@@ -73,7 +73,7 @@ async def _serve(served: ServedModel, documents: Sequence[str], drawn: Sequence[
 
 
 async def _held_places(app: Any) -> list[str]:
-    """Return the line of the metrics that says that the queue is not empty; batches of those who left may go on."""
+    """Return the line of the metrics with a queue that stays filled; wait first for batches of clients that left."""
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:1") as client:
         for _ in range(200):
@@ -82,12 +82,12 @@ async def _held_places(app: Any) -> list[str]:
             if float(queued.split()[1]) == 0:
                 return []
             await asyncio.sleep(0.01)
-    return [f"nobody waits, and yet: {queued}"]
+    return [f"no client waits, and yet: {queued}"]
 
 
 def _problems(client: Client, status: int, body: Any, wanted: Any) -> list[str]:
     if client.way.startswith("leaves"):
-        return []  # nobody reads the answer; what it held is seen afterwards
+        return []  # no client reads the answer; what it held is seen afterwards
     expected = (400, 422) if client.way == "no JSON" else (200, 503)
     if status not in expected:
         return [f"{client}: status {status}: {body}"]

@@ -14,13 +14,13 @@ from precis.models.zcodepp.modeling_zcodepp import ZCodePPForConditionalGenerati
 
 @cache
 def words() -> PreTrainedTokenizerBase:
-    """A tokenizer of 600 entries."""
+    """Train a tokenizer of 600 entries."""
     texts = [text for pair in make_pairs(40, seed=5) for text in (pair.document, pair.summary)]
     return train_tokenizer(texts, vocab_size=600)
 
 
 def make(kind: str, *, seed: int = 0, scale: int = 1) -> PreTrainedModel:
-    """A "zcodepp" or a "bart"; `scale` makes it wider and deeper."""
+    """Build a "zcodepp" or a "bart"; `scale` makes it wider and deeper."""
     torch.manual_seed(seed)
     ids = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
     if kind == "zcodepp":
@@ -55,12 +55,12 @@ def make(kind: str, *, seed: int = 0, scale: int = 1) -> PreTrainedModel:
 
 
 def save(kind: str, folder: Path, *, seed: int = 0, scale: int = 1) -> Path:
-    """Write such a model with its tokenizer as a Hugging Face folder, without a seal."""
+    """Write a model of this kind with its tokenizer as a Hugging Face folder, without a seal."""
     model = make(kind, seed=seed, scale=scale)
     generation = model.generation_config
     assert generation is not None
     generation.min_new_tokens, generation.max_new_tokens = 3, 6
-    special = [*range(260), *words().all_special_ids]  # control tokens and bytes, which may be no text
+    special = [*range(260), *words().all_special_ids]  # control tokens and bytes, which may not be text
     generation.suppress_tokens = sorted(set(special) - {2})
     model.save_pretrained(folder)
     words().save_pretrained(folder)

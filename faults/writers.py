@@ -19,7 +19,7 @@ _PACKED = shlex.split("--document-column document --dev-share 0.2 --workers 1")
 
 
 def build_shelf(folder: Path) -> None:
-    """Pairs, texts, a tokenizer, a pack, a model, and an adapter's base, each made by its command."""
+    """Make pairs, texts, a tokenizer, a pack, a model, and an adapter's base, each with its command."""
     folder.mkdir(parents=True)
     (folder / "texts").mkdir()
     pairs, words = str(folder / "pairs"), str(folder / "words")
@@ -46,12 +46,12 @@ def build_shelf(folder: Path) -> None:
 
 
 def command_lines(shelf: Path) -> Mapping[str, Callable[[Path], list[str]]]:
-    """Of each writer the command line, given where it writes."""
+    """Return the command line of each writer as a function of its output."""
     pairs, words, start, pack = (str(shelf / name) for name in ("pairs", "words", "start", "pack"))
     recipe = ["--recipe", "zcodepp-micro", "--tokenizer", words, *_SHAPE, *_SMALL]
     packed = [*_PACKED, "--tokenizer", words]
     steps = [word.replace("--validate-every", "--set") for word in _STEPS]
-    steps[steps.index("--set") + 1] = f"train.validate_every={_STEPS[3]}"  # pretrain has no option for it
+    steps[steps.index("--set") + 1] = f"train.validate_every={_STEPS[3]}"  # pretrain lacks an option for it
     phase = ["--set", "batch_size=4", "--set", "block_length=64", "--set", "validation_blocks=4", *steps]
     lines: dict[str, list[str]] = {
         "finetune": ["finetune", "--data", pairs, *recipe],

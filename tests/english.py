@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 GUARDED = (
-    *("packages", "experiments/src"),
+    *("packages", "experiments/src", "benchmarks", "faults", "tools", "examples"),
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "PAPERS.md", "SECURITY.md"),
     *("docs/guide", "docs/benchmarks/README.md", "docs/experiments/README.md"),
 )

@@ -130,7 +130,7 @@ CHECKS = {
     "implementations of attention": Check(
         lambda patch: patch.setattr(model_files, "_refuse_unusual", lambda name, value, place: None), TAKEN,
         ("attention kernel", "attention kernel, public name", "attention kernel, inner name",
-         "attention kernel of somebody", "attention kernel, nested", "attention kernel by part", "experts kernel",
+         "attention kernel of a stranger", "attention kernel, nested", "attention kernel by part", "experts kernel",
          "experts kernel, public name"),
     ),
     "control characters": Check(

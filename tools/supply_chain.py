@@ -1,4 +1,4 @@
-"""What an installation consists of: `python tools/supply_chain.py sbom | licences | requirements | advisories`.
+"""Contents of an installation: `python tools/supply_chain.py sbom | licences | requirements | advisories`.
 
     sbom          a bill of materials (CycloneDX 1.5, JSON) of the installed packages that precis needs
     licences      their licences; exit 1 if one is not on the list of this file
@@ -6,7 +6,7 @@
                   pip install --no-deps --require-hashes --requirement FILE
                   --everything: all extras too, and the tools of `make install`; --without-torch: without torch and
                   CUDA, since torch's builds for the CPU have another index
-    advisories    known vulnerabilities of the versions in constraints.txt, asked of osv.dev; exit 1 if there are any,
+    advisories    known vulnerabilities of the versions in constraints.txt, from osv.dev; exit 1 if there are any,
                   exit 69 (service unavailable) if osv.dev cannot be reached
 
 Only `advisories` uses the network: it sends names and versions.
@@ -28,7 +28,7 @@ try:
     from packaging.markers import Marker
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
-except ImportError:  # a new environment has pip alone
+except ImportError:  # a new environment has only pip
     from pip._vendor.packaging.markers import Marker  # type: ignore[assignment]
     from pip._vendor.packaging.requirements import Requirement  # type: ignore[assignment]
     from pip._vendor.packaging.utils import canonicalize_name  # type: ignore[assignment]
@@ -198,7 +198,7 @@ def advisories(packages: list[tuple[str, str]], *, url: str = OSV) -> dict[str, 
 
 
 def main() -> int:
-    """Print what was asked for; the exit code."""
+    """Print the chosen report and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,8 +1,8 @@
 """Print the package index that `make install` takes torch from, or nothing for pip's own.
 
 PyPI's torch for Linux comes with several gigabytes of CUDA. Without an NVIDIA device the index of CPU builds is printed
-if it can be reached; what was decided, and why, goes to standard error. Standard library alone: it runs before anything
-is installed.
+if it can be reached. The choice and its reason go to standard error. It uses only the standard library, because it runs
+before anything is installed.
 """
 
 import platform
@@ -17,7 +17,7 @@ _SECONDS = 15
 
 
 def has_nvidia_device() -> bool:
-    """Whether the driver lists a device."""
+    """Test whether the driver lists a device."""
     if shutil.which("nvidia-smi") is None:
         return False
     try:
@@ -28,7 +28,7 @@ def has_nvidia_device() -> bool:
 
 
 def can_reach(index: str) -> bool:
-    """Whether the index answers for torch."""
+    """Test whether the index answers for torch."""
     try:
         with urlopen(f"{index}/torch/", timeout=_SECONDS) as answer:
             return bool(answer.status == 200)
@@ -37,13 +37,13 @@ def can_reach(index: str) -> bool:
 
 
 def choose(index: str = CPU_INDEX) -> tuple[str, str]:
-    """The index, or "" for pip's own, and why."""
+    """Choose the index, or "" for pip's own, and return it with the reason."""
     if platform.system() != "Linux":
         return "", "torch: pip's own build"
     if has_nvidia_device():
         return "", "torch: the build with CUDA, for the NVIDIA device that is here"
     if can_reach(index):
-        return index, f"torch: the CPU build from {index}, because there is no NVIDIA device here"
+        return index, f"torch: the CPU build from {index}, because no NVIDIA device was found"
     return "", f"torch: {index} cannot be reached, so pip's own build is taken; it may come with CUDA"
 
 

@@ -1,4 +1,4 @@
-"""Our code beside the libraries that people use, timed in turn: `python -m benchmarks.compare attention --quick`."""
+"""Our code against the libraries that people use, timed in turn: `python -m benchmarks.compare attention --quick`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AGAIN = 2  # how often a subject is measured again whose ratios fell
 
 
 class Subject(StrEnum):
-    """What can be measured: a module here that has a function `bench`, or all of them in turn."""
+    """A benchmark to run: a module here with a function `bench`, or all of them in turn."""
 
     attention = "attention"
     busy = "busy"
@@ -86,10 +86,10 @@ def bench(
         Path | None, typer.Option("--write-baseline", help="Put this run's ratios into this file.")
     ] = None,
 ) -> None:
-    """Time and memory of our code and of others', interleaved, each in its own process, as ratios with their spread.
+    """Measure the time and memory of our code and of others' in turn, and print ratios with their spread.
 
-    Run it on a quiet machine; samples taken beside other work are counted and shown. What fails is named, the rest is
-    measured, and the command ends with 1.
+    Each contender has its own process. Run it on a quiet machine: samples taken under other load are counted and shown.
+    A contender that fails is named, the rest is measured, and the command ends with 1.
     """
     from benchmarks.compare.baseline import read_baseline
     from benchmarks.compare.machine import describe
@@ -107,7 +107,7 @@ def bench(
 
 @dataclass(frozen=True, kw_only=True)
 class _Outputs:
-    """Where results go, what they are held against, and what the machine was before anything was measured."""
+    """The output folder, the baseline and its tolerance, and the machine as it was before the first measurement."""
 
     folder: Path | None
     baseline: Path | None
@@ -197,7 +197,7 @@ def _measured(planned: Bench, outputs: _Outputs) -> Results:
 
 
 def _show(planned: Bench, results: Results) -> None:
-    """Tables and lines of growth to standard output, what is not in them to standard error."""
+    """Print tables and lines of growth to standard output, and everything else to standard error."""
     from benchmarks.compare import report
     from benchmarks.compare.comparisons import ratios
     from benchmarks.compare.growth import growths, marginal_costs

@@ -1,7 +1,7 @@
-"""The attention core alone, at DeBERTa's settings (4 heads of 64 unless a cell says more).
+"""The attention core by itself, at DeBERTa's settings (4 heads of 64 unless a cell says more).
 
-Projections are left out on both sides: transformers' module gets identities in their place, so that queries, keys and
-values are the input and position keys are the table. Both compute the same function (tests/parity).
+Projections are left out on both sides: transformers' module gets identities in their place. Queries, keys and values
+are then the input, and position keys are the table. Both compute the same function (tests/parity).
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _TABLE_STD = 0.1
 
 
 def ours(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False) -> Callable[[], object]:
-    """`attend` with disentangled scores."""
+    """Prepare `attend` with disentangled scores."""
     from precis.nn.attention import attend, merge_heads, split_heads
     from precis.nn.disentangled.bias import DisentangledBias
     from precis.nn.relative_positions import LogBuckets, OffsetRows
@@ -38,7 +38,10 @@ def ours(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False)
 
 
 def deberta(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False) -> Callable[[], object]:
-    """transformers' DebertaV2 self-attention; bucket indices are made outside, as its encoder does once a pass."""
+    """Prepare transformers' DebertaV2 self-attention.
+
+    Bucket indices are computed once here, as its encoder computes them once a pass.
+    """
     from transformers.models.deberta_v2 import modeling_deberta_v2 as source
 
     module: Any = source.DisentangledSelfAttention(deberta_config(Size(width=64 * heads, heads=heads)))
@@ -58,7 +61,7 @@ def deberta(*, tokens: int, batch: int = 1, heads: int = 4, backward: bool = Fal
 def without_positions(
     *, tokens: int, batch: int = 1, heads: int = 4, backward: bool = False
 ) -> Callable[[], object]:
-    """torch's fused kernel without position scores: the floor."""
+    """Prepare torch's fused kernel without position scores, which is the lower bound."""
     from precis.nn.attention import merge_heads, split_heads
 
     def core(states: Tensor, _: Tensor) -> Tensor:
@@ -104,7 +107,7 @@ _FLOOR = "without positions"
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of docs/benchmarks/goals.md; above 4096 tokens only growth is compared."""
+    """Return the benchmark with the goals of docs/benchmarks/goals.md; above 4096 tokens it compares only growth."""
     forward = {n: v for n, v in _FORWARD.items() if not quick or n <= 2048}
     backward = {n: v for n, v in _BACKWARD.items() if not quick or n <= 1024}
     cells = [
@@ -144,7 +147,7 @@ def _contenders(cells: list[Cell]) -> list[Contender]:
 
 
 def _comparisons(lengths: dict[int, Any], what: str) -> list[Comparison]:
-    """Nowhere slower than transformers, with the kernel or without, however memory is allocated."""
+    """Require our two variants to be nowhere slower than transformers, however memory is allocated."""
     found = []
     for tokens, (_, goal) in lengths.items():
         cell, smaller = f"{what} {tokens}", _SMALLER[what].get(tokens)

@@ -1,8 +1,8 @@
 """The regression guard: ratios of a run against those of a file that an earlier run wrote.
 
-The file maps a benchmark's name to its figures by name. A time has two: the ratio of CPU seconds, which other work on
-the machine disturbs least, and that of seconds on the wall, which sees threads that stand idle; the second only where
-no sample was loaded. Memory has one, the ratio itself. Ratios and not times: they hold on other machines too, roughly.
+The file maps a benchmark's name to its figures by name. A time has two figures. The ratio of CPU seconds is the one
+that other work on the machine disturbs least. The ratio of wall seconds includes idle threads; it is kept only if no
+sample was loaded. Memory has one figure, the ratio itself. Ratios also hold on other machines, roughly; times do not.
 """
 
 import json
@@ -33,27 +33,27 @@ class Regression:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """What a file holds: benchmark -> name of a figure -> ratio."""
+    """The content of a baseline file: benchmark -> name of a figure -> ratio."""
 
     file: Path
     ratios: Mapping[str, Mapping[str, float]]
 
     def of(self, bench: Bench) -> dict[str, float]:
-        """What it holds of a benchmark's comparisons; without memory where the benchmark does not measure it."""
+        """Return the ratios of a benchmark's comparisons, without memory if the benchmark does not measure it."""
         known = self.ratios.get(bench.name, {})
         return {name: ratio for name, ratio in known.items() if _is_measured(name, bench)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarded:
-    """A run beside the file.
+    """A run compared with the file.
 
     Args:
         known: figures of the file that this run compares too.
-        compared: those of them that the run has too.
-        fallen: those of them that fell by more than the tolerance.
-        absent: figures that the run should have had, and has not: nobody knows whether they fell.
-        loaded: times on the wall that were not looked at, because other work went on.
+        compared: the known figures that the run has too.
+        fallen: the compared figures that fell by more than the tolerance.
+        absent: figures that the run should have, and lacks: whether they fell is unknown.
+        loaded: wall times that were not compared because of other load.
     """
 
     bench: str
@@ -68,30 +68,30 @@ class Guarded:
         if self.absent:
             parts.append(f"absent: {'; '.join(self.absent)}")
         if self.loaded:
-            parts.append(f"not compared, beside other work: {'; '.join(self.loaded)}")
+            parts.append(f"not compared, under other load: {'; '.join(self.loaded)}")
         return "; ".join(parts)
 
     def confirmed_by(self, again: "Guarded") -> "Guarded":
-        """Without what fell in this run and not in the other: a pass takes another time in another process.
+        """Drop the figures that fell in this run but not in the other one.
 
-        Ours and the libraries' do, by up to a half in short cells, however closely the rounds of one process agree.
-        What the other run could not compare stays.
+        A pass takes another time in another process, with our code and with the libraries, by up to a half in short
+        cells. Close rounds within one process do not prevent this. Figures that the other run could not compare stay.
         """
         names = {each.name for each in again.fallen} | {*again.absent, *again.loaded}
         return replace(self, fallen=tuple(each for each in self.fallen if each.name in names))
 
     @property
     def problems(self) -> list[str]:
-        """Why the run is not as good as the file, a line each; none: it is."""
+        """List the reasons why the run is worse than the file, a line each; none if it is as good."""
         fallen = [f"{self.bench}: {each}" for each in self.fallen]
         return fallen + [f"{self.bench}: {name}: absent from this run" for name in self.absent]
 
 
 def read_baseline(file: Path, planned: Sequence[Bench] = ()) -> Baseline:
-    """The file, looked at before anything is measured.
+    """Read the file and check it, before any measurement.
 
     Raises:
-        UserError: it cannot be read, or holds nothing of one of the planned benchmarks.
+        UserError: it cannot be read, or lacks the ratios of one of the planned benchmarks.
     """
     try:
         content = parse_json(file.read_bytes())
@@ -143,7 +143,7 @@ def write_baseline(bench: Bench, found: Sequence[Ratio], file: Path) -> None:
 
 
 def _figures(ratio: Ratio) -> dict[str, float]:
-    """What is guarded of a ratio, by name."""
+    """Return the guarded figures of a ratio, by name."""
     if ratio.rounds == 0:
         return {ratio.name: ratio.value}
     cpu = {} if ratio.cpu is None else {ratio.name + _CPU: ratio.cpu}
@@ -152,14 +152,14 @@ def _figures(ratio: Ratio) -> dict[str, float]:
 
 
 def _is_measured(name: str, bench: Bench) -> bool:
-    """Whether a run of the benchmark should have this figure."""
+    """Test whether a run of the benchmark should have this figure."""
     cell = _cell_of(name, bench)
     is_timed = bench.settings.memory or name.startswith(f"{cell}: {Figure.time} ")
     return cell is not None and is_timed and _is_asked(name, bench)
 
 
 def _is_asked(name: str, bench: Bench) -> bool:
-    """Whether one of the benchmark's comparisons gives this figure."""
+    """Test whether one of the benchmark's comparisons gives this figure."""
     return name.removesuffix(_CPU).removesuffix(_WALL) in {
         comparison.name for comparison in bench.comparisons
     }

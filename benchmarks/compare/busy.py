@@ -1,10 +1,10 @@
-"""Decoding beside other work: each contender alone, and beside 1, 2 and 4 processes that spin.
+"""Decoding on a busy machine: each contender by itself, and next to 1, 2 and 4 processes that spin.
 
 The decoders, sizes and searches are those of `benchmarks.compare.decode` at batch 1. Each round times all contenders
-beside each number of neighbours, so what else the machine does changes all of them alike. A slowdown is the time beside
-neighbours over the time alone in the same round. "precis fp32, 300000 spins" and its like are ours with threads that
-wait awake for another time than `precis.process.bound_waiting` sets: 300,000 is that of GNU's OpenMP by itself.
-"precis fp32, operators" is ours without C++ kernels: a parallel region for each operator of a decoding step.
+next to each number of neighbours, so other load on the machine changes all of them alike. A slowdown is the time with
+neighbours over the time without them in the same round. "precis fp32, 300000 spins" and similar names are ours with
+another waiting time of idle threads than `precis.process.bound_waiting` sets. GNU's OpenMP itself sets 300,000. "precis
+fp32, operators" is ours without C++ kernels: a parallel region for each operator of a decoding step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from precis.nn.disentangled.cpp_loader import COMPILE
 
 NEIGHBOURS = (0, 1, 2, 4)
 SLOWDOWN = 1 / 1.3
-"""The goal: our slowdown beside two neighbours is at most 1.3 times the peer's."""
+"""The goal: our slowdown next to two neighbours is at most 1.3 times the peer's."""
 
 SPINS = (1_000, 300_000)
 """How often a thread without work looks for some before it sleeps, for the contenders that show the choice."""
@@ -28,7 +28,7 @@ _BITS = ("fp32", "int8")
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` has fp32 of CTranslate2 and ours, up to 2 neighbours, and fewer rounds."""
+    """Return the benchmark; `quick` has fp32 of CTranslate2 and ours, up to 2 neighbours, and fewer rounds."""
     of_decode = decode.bench(quick=True)
     bits = _BITS[:1] if quick else _BITS
     cells = [replace(cell, neighbours=NEIGHBOURS[:3] if quick else NEIGHBOURS) for cell in of_decode.cells]
@@ -52,7 +52,7 @@ def bench(*, quick: bool = False) -> Bench:
 
 
 def _comparisons(cell: Cell, precisions: Sequence[str]) -> list[Comparison]:
-    """Slowdowns beside each number of neighbours, CPU time alone, and time beside two neighbours."""
+    """Compare slowdowns for each number of neighbours, CPU time without neighbours, and time with two."""
     found = []
     for theirs, ours in [(f"CTranslate2 BART {bits}", f"precis {bits}") for bits in precisions]:
         found.append(Comparison(cell=cell.name, theirs=theirs, ours=ours, figure=Figure.cpu, goal=1.0))

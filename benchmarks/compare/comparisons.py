@@ -1,7 +1,7 @@
-"""What a benchmark compares, and the ratios that come out.
+"""The comparisons of a benchmark, and the ratios that result.
 
-A ratio is the other's figure over ours: above 1 we are faster or smaller. Times are compared round by round, so that
-a ratio has a spread: the median of the rounds, the lowest and the highest.
+A ratio is the other's figure over ours: above 1 we are faster or smaller. Times are compared round by round, so that a
+ratio has a spread: the median of the rounds, the lowest and the highest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.compare.results import Measured, Results
 
 
 class Figure(StrEnum):
-    """What is compared."""
+    """A measured quantity to compare."""
 
     time = "time"  # wall seconds of a pass
     cpu = "CPU time"  # CPU seconds of a pass, of all threads
@@ -31,8 +31,8 @@ class Comparison:
     """Our contender against another in one cell.
 
     Args:
-        goal: the ratio that is wanted; None where it is for information.
-        further_goal: a higher one that is wanted too.
+        goal: the required ratio; None if the comparison is for information.
+        further_goal: a higher goal.
         alone: a cell whose time divides that of `cell` first, round by round; slowdowns are compared then.
     """
 
@@ -58,7 +58,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class LongCells:
-    """Where growth is of interest: exponents from a length on, and what the tokens between two cells cost."""
+    """The cells for growth: exponents from a length on, and the cost of the tokens between two cells."""
 
     fitted_from: int
     shorter: str
@@ -85,9 +85,9 @@ class Ratio:
 
     Args:
         cpu: the same ratio of CPU seconds, which load disturbs less; None for memory.
-        rounds: of a time; 0 for memory.
-        loaded: rounds in which one of the two samples was taken beside other work.
-        goals: what is wanted of `value`, from the lower to the higher; none: it is for information.
+        rounds: number of rounds of a time; 0 for memory.
+        loaded: rounds in which one of the two samples was taken under other load.
+        goals: goals for `value`, from the lower to the higher; empty if the ratio is for information.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Ratio:
 
     @property
     def verdict(self) -> str:
-        """What became of the goals; nothing is said of a time where most rounds were loaded."""
+        """The verdict on the goals; "loaded" for a time if most rounds were loaded."""
         if not self.goals:
             return ""
         if 2 * self.loaded > self.rounds:
@@ -112,7 +112,7 @@ class Ratio:
         return ", ".join(f"{goal:g} {word}" for goal, word in zip(self.goals, words, strict=True))
 
     def to_json(self) -> dict[str, Any]:
-        """JSON-ready values, rounded to four digits."""
+        """Return JSON-ready values, rounded to four digits."""
         numbers = {"ratio": self.value, "low": self.low, "high": self.high, "cpu": self.cpu}
         rounded = {k: None if v is None else float(f"{v:.4g}") for k, v in numbers.items()}
         counts = {"rounds": self.rounds, "loaded": self.loaded}
@@ -126,7 +126,7 @@ class Ratio:
 
 
 def ratios(bench: Bench, results: Results) -> list[Ratio]:
-    """Every comparison whose two sides were measured."""
+    """Compute the ratio of every comparison whose two sides were measured."""
     found = []
     for comparison in bench.comparisons:
         ours = results.of(comparison.cell, comparison.ours)
@@ -163,7 +163,7 @@ def _of_times(comparison: Comparison, ours: Measured, theirs: Measured, results:
 
 
 def _alone(comparison: Comparison, results: Results) -> list[float]:
-    """The ratios of the rounds in the cell that slowdowns are measured from."""
+    """Return the ratios of the rounds in the cell that slowdowns are measured from."""
     assert comparison.alone is not None
     ours, theirs = (results.of(comparison.alone, name) for name in (comparison.ours, comparison.theirs))
     assert ours is not None  # a cell's rows are measured together
@@ -172,7 +172,7 @@ def _alone(comparison: Comparison, results: Results) -> list[float]:
 
 
 def _of_sizes(comparison: Comparison, ours: Measured, theirs: Measured) -> list[Ratio]:
-    """One ratio, or none where a side has no such figure."""
+    """Return one ratio, or none if a side lacks the figure."""
     our, their = (size_of(measured, comparison.figure) for measured in (ours, theirs))
     if our is None or their is None or our <= 0.0:
         return []
@@ -181,7 +181,7 @@ def _of_sizes(comparison: Comparison, ours: Measured, theirs: Measured) -> list[
 
 
 def size_of(measured: Measured, figure: Figure) -> float | None:
-    """A contender's peak in MB; None where it was not measured."""
+    """Return a contender's peak in MB; None if it was not measured."""
     if measured.memory is None:
         return None
     memory = measured.memory

@@ -1,4 +1,4 @@
-"""Who is measured, in what, and for how long: what a benchmark gives to `benchmarks.compare.harness`."""
+"""The input of `benchmarks.compare.harness`: contenders, cells, and settings such as the number of rounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Contender:
 
 
 def blocks_kept(contender: Contender) -> Contender:
-    """The contender under `KEEP_BLOCKS`: what its speed owes to how memory is allocated."""
+    """Return the contender under `KEEP_BLOCKS`, to show the effect of memory allocation on its speed."""
     return replace(
         contender,
         name=f"{contender.name}, blocks kept",
@@ -51,8 +51,8 @@ class Cell:
     """One row of the table: the arguments that all contenders get, under a name that is unique.
 
     Args:
-        tokens: what a pass works through, padding left out, where tokens a second say something.
-        neighbours: numbers of spinning processes beside which it is timed, each in every round.
+        tokens: tokens of a pass without padding, for cells whose tokens a second are of interest.
+        neighbours: numbers of spinning processes next to which it is timed, each in every round.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Cell:
     neighbours: tuple[int, ...] = (0,)
 
     def beside(self, neighbours: int) -> str:
-        """The name of what is measured beside so many neighbours."""
-        return f"{self.name}, beside {neighbours}" if neighbours else self.name
+        """Return the row name for this number of neighbours."""
+        return f"{self.name}, with {neighbours} spinning" if neighbours else self.name
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -72,13 +72,13 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings(Settings):
-    """How long to look.
+    """The amount of measuring.
 
     Args:
         rounds: turns of each contender in each cell.
-        seconds: of passes within a turn; a pass that takes longer is run once.
+        seconds: duration of the passes within a turn; a pass that takes longer is run once.
         threads: CPU threads of every contender.
-        quiet: CPUs busy with other things above which a sample counts as loaded.
+        quiet: CPUs busy with other work above which a sample counts as loaded.
         memory: whether memory is measured too.
     """
 

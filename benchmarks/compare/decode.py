@@ -8,7 +8,7 @@ trigram twice. Two kinds of cells, for each batch size and number of beams:
   attention in BART, T5's buckets in T5.
 - "decoder": 1 encoder layer, so that the time is that of the decoders. T5's decoder has the same layers as ours
   (pre-RMSNorm, ReLU, no biases, buckets), matrix for matrix; BART's has matrices of the same shapes, biases and
-  LayerNorms. CTranslate2 has no Z-Code++, so these are what it is compared with; it sits the whole models out.
+  LayerNorms. CTranslate2 lacks Z-Code++, so it runs these decoders and skips the whole models.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _PARTS = {"decoder": 1, "whole": _LAYERS}  # encoder layers
 _PEERS = (("transformers BART", "bart"), ("transformers T5", "t5"))
 _OURS_BY_GENERATE = ("precis generate", "zcodepp")
 _FEW_LAYERS = "T5's cache in transformers is as long as its encoder has layers"
-_OTHER_ENCODER = "its encoder is another: decoders alone are compared"
+_OTHER_ENCODER = "its encoder differs: only decoders are compared"
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` leaves out the batches of 8, the whole models, T5 in CTranslate2, our `generate`."""
+    """Return the benchmark; `quick` skips batches of 8, whole models, T5 in CTranslate2 and our `generate`."""
     sizes = [(1, 1), (1, 5)] if quick else [(1, 1), (1, 5), (8, 1), (8, 5)]
     converted = ["BART"] if quick else ["T5", "BART"]
     peers = _PEERS if quick else (_OURS_BY_GENERATE, *_PEERS)
@@ -86,8 +86,10 @@ def _name(part: str, batch: int, beams: int) -> str:
 def _comparisons(
     part: str, batch: int, beams: int, peers: Sequence[tuple[str, str]], converted: Sequence[str]
 ) -> list[Comparison]:
-    """Goals: level with CTranslate2 (within a tenth for many beams), twice `generate` for beams, bf16 a quarter faster
-    than fp32, int8 level with CTranslate2's within a tenth.
+    """Compare a cell's contenders with their goals.
+
+    CTranslate2: equal speed, or a tenth slower for int8 and for many beams. `generate`: twice its speed for beams.
+    bf16: a quarter faster than fp32.
     """
     cell, level = _name(part, batch, beams), 0.9 if (batch, beams) == (8, 5) else 1.0
     twice = 2.0 if beams > 1 else None
@@ -105,7 +107,7 @@ def _comparisons(
 
 
 def _ours() -> list[Contender]:
-    no_bf16 = None if has_onednn(torch.bfloat16) else "this CPU has no bf16"
+    no_bf16 = None if has_onednn(torch.bfloat16) else "this CPU lacks bf16"
     return [
         Contender(
             name=f"precis {bits}",
@@ -145,10 +147,10 @@ def _by_ctranslate2(kinds: Sequence[str], whole_cells: Sequence[str]) -> list[Co
 
 
 def fast(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
-    """Ours, as the `Summarizer` calls it: the check that the weights are still the packed ones is timed too.
+    """Prepare our fast loop as the `Summarizer` calls it, including the timed check of the packed weights.
 
     Raises:
-        UserError: `bits` is none of fp32, bf16 and int8.
+        UserError: `bits` is not fp32, bf16 or int8.
     """
     if bits not in _WEIGHTS:
         raise UserError(f"unknown precision {bits!r}{nearest(bits, _WEIGHTS)}")
@@ -163,14 +165,14 @@ def fast(*, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[
 
 
 def by_generate(*, kind: Kind, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
-    """transformers' loop, over our model or theirs."""
+    """Prepare transformers' loop over our model or theirs."""
     model: Any = model_of(kind, encoder_layers)
     inputs, config = inputs_of(batch), exact_config(beams)
     return lambda: model.generate(**inputs, generation_config=config).tolist()
 
 
 def ctranslate2(*, kind: Kind, bits: str, batch: int, beams: int, encoder_layers: int) -> Callable[[], Rows]:
-    """CTranslate2 over weights of transformers' model, with as many threads as torch has."""
+    """Prepare CTranslate2 with the weights of transformers' model, and as many threads as torch has."""
     names, translator = _names(), _translator(kind, bits, encoder_layers)
     sources = [[names[token] for token in row] for row in inputs_of(batch)["input_ids"].tolist()]
 
@@ -190,7 +192,7 @@ def ctranslate2(*, kind: Kind, bits: str, batch: int, beams: int, encoder_layers
 
 @cache
 def _translator(kind: Kind, bits: str, encoder_layers: int) -> Any:
-    """Converted once a process: that takes longer than a cell."""
+    """Convert the model once a process, because the conversion takes longer than a cell."""
     from ctranslate2 import Translator
 
     with tempfile.TemporaryDirectory() as folder:
@@ -234,7 +236,7 @@ def inputs_of(batch: int) -> dict[str, Tensor]:
 def exact_config(
     beams: int, *, tokens: int = _TOKENS, start: int = _START, end: int = _END
 ) -> GenerationConfig:
-    """Exactly so many new tokens, no trigram twice."""
+    """Return the configuration: exactly `tokens` new tokens, no trigram twice."""
     config = GenerationConfig(
         max_new_tokens=tokens,
         min_new_tokens=tokens,
@@ -251,7 +253,7 @@ def exact_config(
 
 
 def model_of(kind: Kind, encoder_layers: int) -> PreTrainedModel:
-    """A model of this benchmark's size, in evaluation mode and fp32; the same weights at every call."""
+    """Build a model of this benchmark's size, in evaluation mode and fp32, with the same weights at every call."""
     torch.manual_seed(0)
     ids = {
         "pad_token_id": _PADDING,

@@ -69,10 +69,10 @@ def encode(
     samsum: bool = False,
     packed: bool = True,
 ) -> Callable[[], object]:
-    """One of `peers.NAMES` on random tokens.
+    """Prepare one of `peers.NAMES` on random tokens.
 
     Args:
-        samsum: rows of SAMSum's lengths instead of full ones; `tokens` is not looked at.
+        samsum: use rows of SAMSum's lengths instead of full ones, and ignore `tokens`.
         packed: False: ours computes the padding too.
     """
     if not packed:
@@ -97,7 +97,7 @@ def encode(
 
 
 def samsum_batch(rows: int) -> tuple[Tensor, Tensor]:
-    """Random ids and a mask; the lengths are spread over the distribution, in random order."""
+    """Draw random ids and a mask, with lengths spread over SAMSum's distribution, in random order."""
     generator = torch.Generator().manual_seed(0)
     places = (torch.arange(rows) + 0.5) / rows * (len(SAMSUM) - 1)
     low = places.long()
@@ -115,7 +115,7 @@ _MAKE = "benchmarks.compare.encoder:encode"
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of docs/benchmarks/goals.md; `quick` has short inputs and fewer contenders."""
+    """Return the benchmark with the goals of docs/benchmarks/goals.md; `quick` has short inputs, fewer contenders."""
     lengths = {n: batch for n, batch in _LENGTHS.items() if not quick or n <= 512}
     rows = 8 if quick else 16
     cells = [Cell(name=f"forward {n}", arguments={"tokens": n, "batch": b}) for n, b in lengths.items()]
@@ -147,7 +147,7 @@ def bench(*, quick: bool) -> Bench:
 
 
 def _comparisons(cells: list[Cell]) -> list[Comparison]:
-    """Nowhere slower than transformers, with the kernel or without, however memory is allocated."""
+    """Require our two variants to be nowhere slower than transformers, however memory is allocated."""
     further = {("training 512", "precis"): 1.3}
     found = []
     for cell in cells:

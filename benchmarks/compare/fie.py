@@ -1,4 +1,4 @@
-"""Encoding one long document, fusion-in-encoder beside dense and sparse encoders.
+"""Encoding one long document: fusion-in-encoder against dense and sparse encoders.
 
 256 wide, 6 layers, 4 heads; chunk 256, last layer global; fp32, batch 1, no gradients, random weights. LED has a
 window of 512, PEGASUS-X blocks of 512, LongT5 its transient-global attention; BART is dense without relative
@@ -27,7 +27,7 @@ _GOALS = {
 
 
 def bench(*, quick: bool) -> Bench:
-    """Goals are those of docs/benchmarks/goals.md; `quick` has one length and fewer contenders."""
+    """Return the benchmark with the goals of docs/benchmarks/goals.md; `quick` has one length and fewer contenders."""
     lengths = _LENGTHS[:1] if quick else _LENGTHS
     peers = _peers(quick=quick)
     return Bench(

@@ -1,4 +1,4 @@
-"""How time and memory grow with the length: exponents, and what a token more costs us beside another."""
+"""Growth of time and memory with the length: exponents, and the cost of another token compared with a peer's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.compare.results import Measured, Results
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """How a contender's figures grow with the tokens: y ~ tokens ** exponent, fitted by least squares of logarithms."""
+    """The growth of a contender's figure with the tokens: y ~ tokens ** exponent, by least squares of logarithms."""
 
     contender: str
     figure: Figure
@@ -44,9 +44,9 @@ class MarginalCost:
 
 
 def growths(bench: Bench, results: Results) -> list[Growth]:
-    """Exponents of time and of tensors' memory over cells of one document, where there are three lengths or more.
+    """Fit exponents of time and of tensors' memory over the cells of one document, for three lengths or more.
 
-    They are fitted over all lengths, and again from those on that `bench.long` begins with.
+    The first fit covers all lengths, the second one those from `bench.long.fitted_from` on.
     """
     cells = {
         cell.name: int(cell.arguments["tokens"])
@@ -86,7 +86,7 @@ def _fitted(contender: str, measured: Sequence[tuple[int, Measured]]) -> list[Gr
 
 
 def marginal_costs(bench: Bench, results: Results) -> list[MarginalCost]:
-    """What `bench.long` asks, for each of ours that was measured at both lengths."""
+    """Compute the marginal costs of `bench.long` for each of our contenders that was measured at both lengths."""
     cells = bench.long
     if cells is None:
         return []

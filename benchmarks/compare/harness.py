@@ -18,10 +18,10 @@ How it is measured:
 - A sample is the median of the passes in `seconds`; with it go the CPU seconds of a pass and the CPUs that other
   processes kept busy. A sample with more than `quiet` of them is kept, but counted as loaded.
 - Memory comes from other processes, where glibc returns every large block (MALLOC_MMAP_THRESHOLD_): one pass, the
-  peak of the process above what it held before, and the peak of the tensors alone.
+  peak of the process above what it held before, and the peak of the tensors only.
 - A contender that cannot be run here is left out, and the results say so: its `requires` or `program` is not
   installed, `missing` says why, or it says so itself (`UserError`).
-- A contender that breaks in a cell has failed there. Its process is ended, the others go on, and at the next cell it
+- A contender that breaks in a cell has failed there. Its process is ended, the others continue, and at the next cell it
   gets a new process.
 - What is measured so far is handed on after every cell: a run that is killed keeps it.
 """
@@ -81,7 +81,7 @@ def measure(
 
 
 def rotated(items: Sequence[Item], number: int) -> list[Item]:
-    """The items in the order of round `number`: another one is the first each time."""
+    """Rotate the items so that each round starts with another one."""
     first = number % len(items) if items else 0
     return [*items[first:], *items[:first]]
 
@@ -89,7 +89,10 @@ def rotated(items: Sequence[Item], number: int) -> list[Item]:
 def _samples(
     cell: Cell, contenders: Sequence[Contender], crew: _Crew, settings: BenchSettings
 ) -> dict[tuple[str, str], list[Sample]]:
-    """A sample a round of every contender; of one that fails on the way none, for rounds are compared in pairs."""
+    """Sample every contender once a round.
+
+    A contender that fails on the way gets no sample, because rounds are compared in pairs.
+    """
     for contender in contenders:
         if crew.record.plays(contender, cell):
             with crew.working(contender, cell) as worker:
@@ -112,7 +115,7 @@ def _samples(
 
 
 def _beside(neighbours: Neighbours, worker: Worker, seconds: float) -> Sample:
-    """One turn; what the neighbours used is not counted as used by others."""
+    """Time one turn, and subtract the CPUs of the neighbours from those of other processes."""
     begin, used = time.perf_counter(), neighbours.cpu_seconds()
     sample = worker.time(seconds)
     theirs = (neighbours.cpu_seconds() - used) / (time.perf_counter() - begin)
@@ -131,7 +134,7 @@ def _memory(cell: Cell, contender: Contender, crew: _Crew) -> dict[tuple[str, st
 
 
 class _Record:
-    """What is measured so far, and who plays in which cell."""
+    """The results so far, and which contender runs in which cell."""
 
     def __init__(self, contenders: Sequence[Contender], settings: BenchSettings) -> None:
         self.settings = settings
@@ -145,7 +148,7 @@ class _Record:
         self._left_out += [(c.name, cell, reason) for c in present for cell, reason in c.skip.items()]
 
     def plays(self, contender: Contender, cell: Cell) -> bool:
-        """Whether the contender takes part, and has not failed there."""
+        """Test whether the contender takes part, and has not failed there."""
         failed = any((f.contender, f.cell) == (contender.name, cell.name) for f in self._failed)
         return contender.name not in self._absent and cell.name not in contender.skip and not failed
 
@@ -191,7 +194,7 @@ class _Crew:
 
     @contextmanager
     def working(self, contender: Contender, cell: Cell) -> Iterator[Worker]:
-        """The contender's process; its error ends the process and the block, and is put down."""
+        """Give the contender's process; an error ends the process and the block, and is recorded."""
         if contender.name not in self._workers:
             self._workers[contender.name] = Worker(
                 contender, threads=self.record.settings.threads, environment=self._environment
@@ -204,7 +207,7 @@ class _Crew:
 
 
 def _reason(contender: Contender) -> str | None:
-    """Why a contender cannot be run here, as far as can be seen from outside."""
+    """Return why a contender cannot run here, as far as its requirements show."""
     if contender.missing is not None:
         return contender.missing
     if contender.requires is not None and importlib.util.find_spec(contender.requires) is None:

@@ -11,10 +11,10 @@ OURS = ("precis", WITHOUT)
 
 
 def without_kernel(contender: Contender) -> Contender:
-    """The contender in a process that computes by torch alone."""
+    """Return the contender in a process that computes with torch only."""
     return replace(contender, environment={**contender.environment, COMPILE: "0"})
 
 
 def both_ways(contender: Contender) -> list[Contender]:
-    """The contender as it is installed, and without the kernel."""
+    """Return the contender as it is installed, and a copy without the kernel."""
     return [contender, replace(without_kernel(contender), name=f"{contender.name}, no kernel")]

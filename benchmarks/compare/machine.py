@@ -1,4 +1,4 @@
-"""What a timing depends on beside the code: the machine, its load, and the memory of a process."""
+"""The conditions of a timing other than the code: the machine, its load, and the memory of a process."""
 
 import os
 import platform
@@ -19,10 +19,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def describe() -> dict[str, Any]:
-    """Processor, cores, versions, load, and how the command was called, for the head of a report.
+    """Return the processor, cores, versions, load and command line for the head of a report.
 
-    Call it before anything is measured: afterwards the load is our own. "kernel" says whether contenders have the C++
-    kernel, which is built here if need be and not in the middle of a measurement.
+    Call it before any measurement: afterwards the load is our own. "kernel" says whether contenders have the C++
+    kernel, which is built here if necessary, not during a measurement.
     """
     import torch
     import transformers
@@ -53,7 +53,10 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
-    """Of the working copy that precis is imported from, "-dirty" where it was changed; None for an installed one."""
+    """Return the commit of the working copy that precis is imported from, or None for an installed one.
+
+    A changed working copy gets the suffix "-dirty".
+    """
     root = Path(__file__).parents[3]
     if not (root / ".git").exists() or shutil.which("git") is None:
         return None
@@ -70,15 +73,15 @@ def _processor() -> str:
 
 
 def _lines(path: str) -> list[str]:
-    """A file of /proc, or nothing where there is no such file (other systems than Linux)."""
+    """Read the lines of a file of /proc; return none where it does not exist (systems other than Linux)."""
     place = Path(path)
     return place.read_text().splitlines() if place.exists() else []
 
 
 def busy_seconds() -> float | None:
-    """CPU seconds that all processes have used, and those stolen; None where the system does not say.
+    """Return the CPU seconds used by all processes, and the stolen ones; None if the system does not report them.
 
-    Stolen time is what a virtual machine's host gave to others while a process wanted it.
+    Stolen time is what a virtual machine's host gave to others while a process was ready to run.
     """
     lines = _lines("/proc/stat")
     if not lines:
@@ -88,7 +91,7 @@ def busy_seconds() -> float | None:
 
 
 def resident_mb(field: str) -> float | None:
-    """A memory line of this process in MB: VmRSS is now, VmHWM the peak; None where the system does not say."""
+    """Return a memory field of this process in MB (VmRSS: now, VmHWM: peak); None if the system does not report it."""
     for line in _lines("/proc/self/status"):
         if line.startswith(field + ":"):
             return int(line.split()[1]) / 1024
@@ -104,7 +107,7 @@ def reset_peak() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """Clocks read together, to see afterwards how much of the machine somebody else used."""
+    """Clocks read together, to compute later how much of the machine other processes used."""
 
     wall: float
     own: float
@@ -115,7 +118,10 @@ class Moment:
         return cls(wall=time.perf_counter(), own=time.process_time(), busy=busy_seconds())
 
     def foreign_cpus(self) -> float | None:
-        """CPUs that other processes kept busy since then, on average. /proc/stat counts in steps of 10 ms."""
+        """Return the CPUs that other processes kept busy since then, on average.
+
+        /proc/stat counts in steps of 10 ms.
+        """
         later = Moment.now()
         if self.busy is None or later.busy is None or later.wall <= self.wall:
             return None

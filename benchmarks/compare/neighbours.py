@@ -1,4 +1,4 @@
-"""Processes that only spin, beside which a contender is timed."""
+"""Processes that only spin, as load while a contender is timed."""
 
 from __future__ import annotations
 

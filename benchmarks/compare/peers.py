@@ -31,7 +31,7 @@ class Size(Settings):
 
 
 def deberta_config(size: Size) -> Any:
-    """DeBERTa-v3's attention: shared position projections, 256 log buckets up to 512 positions."""
+    """Return the configuration with DeBERTa-v3's attention: shared position projections, 256 log buckets up to 512."""
     from transformers import DebertaV2Config
 
     return DebertaV2Config(
@@ -61,7 +61,7 @@ def _deberta(size: Size) -> nn.Module:
 
 
 def _like_bart(size: Size) -> dict[str, Any]:
-    """What BART's kin call the same."""
+    """Return the settings that have the same names in BART and in models derived from it."""
     return {
         "vocab_size": VOCABULARY,
         "d_model": size.width,
@@ -143,7 +143,7 @@ NAMES = tuple(_ENCODERS)
 
 
 def build(name: str, size: Size) -> nn.Module:
-    """An encoder with random weights.
+    """Build an encoder with random weights.
 
     Args:
         name: one of `NAMES`.
@@ -152,7 +152,7 @@ def build(name: str, size: Size) -> nn.Module:
 
 
 def states_of(encoder: nn.Module, ids: Tensor, mask: Tensor | None) -> Tensor:
-    """The last hidden states. LED is told that its first token is global, as its documentation asks."""
+    """Compute the last hidden states, with global attention for LED's first token, as its documentation requires."""
     options = {}
     if type(encoder).__name__ == "LEDEncoder":
         options["global_attention_mask"] = (ids.new_zeros(ids.shape)).index_fill_(1, ids.new_zeros(1), 1)

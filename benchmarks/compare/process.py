@@ -26,12 +26,12 @@ _PATIENCE = 30.0  # seconds that a process gets to end by itself
 
 
 class ContenderError(RunError):
-    """A contender did not do what it was asked.
+    """A contender's failure to carry out a request.
 
     Args:
-        error: what it said, or how its process ended.
+        error: the message of the contender, or how its process ended.
         log: the last lines that the process wrote.
-        unable: it said that this cannot be done here at all (`UserError`): another try would say the same.
+        unable: the contender raised `UserError`: it cannot run here at all, so another try would fail too.
     """
 
     def __init__(self, error: str, *, log: tuple[str, ...], unable: bool = False) -> None:
@@ -48,7 +48,7 @@ class Worker:
 
     def __init__(self, contender: Contender, *, threads: int, environment: Mapping[str, str]) -> None:
         self._contender, self._threads = contender, threads
-        # a file, because nobody reads while it is written: a full pipe would stop the process
+        # a file, because there is no reader while it is written: a full pipe would stop the process
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.compare.worker"],
@@ -89,11 +89,11 @@ class Worker:
         )
 
     def time(self, seconds: float) -> Sample:
-        """One turn."""
+        """Time one turn."""
         return Sample(**self._ask({"do": "time", "seconds": seconds}))
 
     def memory(self) -> Memory:
-        """Peaks of one pass."""
+        """Measure the peaks of one pass."""
         return Memory(**self._ask({"do": "memory", "tensors": self._contender.in_torch}))
 
     def release(self) -> None:
@@ -128,9 +128,10 @@ class Worker:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The user's, but for what changes what is measured: the kernel where it can be had unless the contender wants
-    none, and threads that wait for their next work as they do where nobody sets how (told to sleep at once, they are
-    late for every one of the small products of a decoding step).
+    """Return the user's environment, except for the variables that change the measurement.
+
+    The kernel is used if available, unless the contender disables it. Threads wait for their next work as they do by
+    default. Threads that sleep at once would be late for every small product of a decoding step.
     """
     return {
         **{name: value for name, value in os.environ.items() if name not in (*_WAITING, COMPILE)},

@@ -4,7 +4,7 @@
 trigram twice. transformers' model is made first and its weights are read into ours, so that both write the same text
 (`tests/parity/test_prophetnet.py`): transformers computes all streams at every step, the fast loop the first one.
 
-The encoder runs on both sides. Its time alone bounds the ratio: the rest of ours could be nothing, and no more is won.
+The encoder runs on both sides. Its time bounds the ratio, even if the rest of ours took no time at all.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _END = 102
 _GOAL, _FURTHER_GOAL = (
     2.0,
     2.5,
-)  # transformers' seconds over ours: of the model itself, of the comparison of all peers
+)  # transformers' seconds over ours: for the model itself, for the comparison of all peers
 _HERE = "benchmarks.compare.prophetnet"
 _PEER, _GENERATE = "transformers ProphetNet", "precis generate"
 _NAMES = {"precis": "fast", _GENERATE: "by_generate", _PEER: "transformers"}
-_ENCODER = Cell(name="encoder alone, batch 8", arguments={"batch": 8, "beams": 1, "encoder_alone": True})
+_ENCODER = Cell(name="encoder only, batch 8", arguments={"batch": 8, "beams": 1, "encoder_alone": True})
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` leaves out the batches of 8."""
+    """Return the benchmark; `quick` leaves out the batches of 8."""
     sizes = [(1, 1), (1, 5)] if quick else [(1, 1), (1, 5), (8, 1), (8, 5)]
     cells = [
         Cell(name=_name(batch, beams), arguments={"batch": batch, "beams": beams}) for batch, beams in sizes
@@ -76,7 +76,7 @@ def _name(batch: int, beams: int) -> str:
 
 
 def fast(*, batch: int, beams: int, encoder_alone: bool = False) -> Callable[[], Any]:
-    """Ours, as the `Summarizer` calls it: the check that the weights are still the packed ones is timed too."""
+    """Prepare our fast loop as the `Summarizer` calls it, including the timed check of the packed weights."""
     if encoder_alone:
         return _encoder(_ours(), batch)
     loop = FastDecoder(_ours(), AsGiven())
@@ -90,13 +90,13 @@ def fast(*, batch: int, beams: int, encoder_alone: bool = False) -> Callable[[],
 
 
 def by_generate(*, batch: int, beams: int) -> Callable[[], Rows]:
-    """Our modules under transformers' loop."""
+    """Prepare our modules under transformers' loop."""
     model, inputs, config = _ours(), _inputs(batch), _config(beams)
     return lambda: model.generate(**inputs, generation_config=config).tolist()
 
 
 def transformers(*, batch: int, beams: int, encoder_alone: bool = False) -> Callable[[], Any]:
-    """Their modules under their loop."""
+    """Prepare transformers' modules under its own loop."""
     model: Any = _theirs()
     if encoder_alone:
         return _encoder(model, batch)
@@ -105,7 +105,7 @@ def transformers(*, batch: int, beams: int, encoder_alone: bool = False) -> Call
 
 
 def _encoder(model: Any, batch: int) -> Callable[[], Tensor]:
-    """What both spend before the first token."""
+    """Prepare the encoder pass that both sides run before the first token."""
     encoder, inputs = model.get_encoder(), _inputs(batch)
 
     def one_pass() -> Tensor:

@@ -20,10 +20,10 @@ from precis.storage.atomic import replacing, write_file
 def to_json(
     bench: Bench, results: Results, *, machine: Mapping[str, Any], whole: bool = True
 ) -> dict[str, Any]:
-    """Everything: the machine, every sample, the ratios, the exponents.
+    """Return all results as JSON values: the machine, every sample, the ratios, the exponents.
 
     Args:
-        machine: what `benchmarks.compare.machine.describe` said before anything was measured.
+        machine: result of `benchmarks.compare.machine.describe` before the first measurement.
         whole: False: cells are still to come.
     """
     return {
@@ -95,12 +95,15 @@ def _digits(value: float | None) -> float | None:
 
 
 def loaded(measured: Measured, results: Results) -> int:
-    """Samples during which other processes used more of the machine than the settings call quiet."""
+    """Count the samples during which other processes used more CPUs than the settings call quiet."""
     return sum(sample.is_loaded(results.settings.quiet) for sample in measured.samples)
 
 
 def times_table(bench: Bench, results: Results) -> Table:
-    """Milliseconds and megabytes of every contender in every cell, and tokens a second where cells count tokens."""
+    """Build the table of milliseconds and megabytes of every contender in every cell.
+
+    It has tokens a second if cells count tokens.
+    """
     table = Table(title=f"{bench.name}: a pass, {results.settings.threads} threads")
     counted = any(cell.tokens is not None for cell in bench.cells)
     rate = ("tokens/s",) if counted else ()
@@ -141,7 +144,7 @@ def _rate(measured: Measured, tokens: int | None) -> str:
 
 
 def ratios_table(found: list[Ratio]) -> Table:
-    """Ratios with their spread, goals, and what became of them."""
+    """Build the table of ratios with their spread, goals and verdicts."""
     table = Table(title="ratios (above 1: we are faster or smaller)")
     for head in ("comparison", "ratio", "rounds", "CPU", "goal", ""):
         table.add_column(head, justify="left" if head in ("comparison", "") else "right")
@@ -159,7 +162,7 @@ def ratios_table(found: list[Ratio]) -> Table:
 
 
 def write_plot(bench: Bench, results: Results, path: Path) -> None:
-    """Time and tensors' memory of every contender over the cells, on logarithmic axes."""
+    """Plot the time and tensors' memory of every contender over the cells, on logarithmic axes."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -199,7 +202,7 @@ def write_plot(bench: Bench, results: Results, path: Path) -> None:
 def write_json(
     bench: Bench, results: Results, folder: Path, *, machine: Mapping[str, Any], whole: bool = True
 ) -> dict[str, Any]:
-    """`bench-NAME.json` in a folder, in the place of an earlier one; gives what it holds."""
+    """Write `bench-NAME.json` to a folder in place of an earlier one, and return its content."""
     content = to_json(bench, results, machine=machine, whole=whole)
     with writing_to(folder, doing="writing benchmarks to", is_ours=is_ours):
         write_file(folder / f"bench-{bench.name}.json", json.dumps(content, indent=1) + "\n")
@@ -207,12 +210,12 @@ def write_json(
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether nothing but files of benchmarks is in a folder, as earlier versions left it."""
+    """Test whether a folder contains only files of benchmarks, as earlier versions left it."""
     return all(re.fullmatch(r"bench-.*\.(json|png)", path.name) for path in folder.iterdir())
 
 
 def write(bench: Bench, results: Results, folder: Path, *, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """`bench-NAME.json` and `bench-NAME.png` in a folder; gives what the first holds."""
+    """Write `bench-NAME.json` and `bench-NAME.png` to a folder, and return the content of the first."""
     content = write_json(bench, results, folder, machine=machine)
     write_plot(bench, results, folder / f"bench-{bench.name}.png")
     return content

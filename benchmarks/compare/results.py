@@ -1,4 +1,4 @@
-"""What was measured, and what was not."""
+"""The measured figures of a benchmark, and the contenders that were left out or failed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Sample:
     foreign: float | None
 
     def is_loaded(self, quiet: float) -> bool:
-        """Whether others used more than `quiet` CPUs meanwhile, or may have: the system does not say."""
+        """Test whether others used more than `quiet` CPUs meanwhile; True too if the system does not report it."""
         return self.foreign is None or self.foreign > quiet
 
 
@@ -63,6 +63,6 @@ class Results:
     failed: tuple[Failure, ...] = ()
 
     def of(self, cell: str, contender: str) -> Measured | None:
-        """A contender's measurements in a cell; None where it was left out or failed."""
+        """Return a contender's measurements in a cell; None if it was left out or failed."""
         found = (m for m in self.measured if m.cell == cell and m.contender == contender)
         return next(found, None)

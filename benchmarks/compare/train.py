@@ -34,7 +34,7 @@ Step = Callable[[], object]
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """Goals are those of docs/benchmarks/goals.md; `quick` has smaller batches and fewer contenders."""
+    """Return the benchmark with the goals of docs/benchmarks/goals.md; `quick` has smaller batches and fewer peers."""
     rows, dialogues = (2, 8) if quick else (4, 16)
     full = _cell(f"{rows} x (512 + {_TARGET}) tokens", rows=rows, tokens=512)
     samsum = _cell(f"{dialogues} of SAMSum's lengths", rows=dialogues, tokens=None)
@@ -80,7 +80,7 @@ def _cell(name: str, *, rows: int, tokens: int | None) -> Cell:
 
 
 def ours(*, rows: int, tokens: int | None) -> Step:
-    """The model as it is: documents without their padding.
+    """Prepare a step of the model as it is, which skips the padding of documents.
 
     Args:
         rows: documents in the batch.
@@ -90,7 +90,7 @@ def ours(*, rows: int, tokens: int | None) -> Step:
 
 
 def padded(*, rows: int, tokens: int | None) -> Step:
-    """The same, computing the padding too."""
+    """Prepare the same step, computing the padding too."""
     from precis.nn import packing
 
     packing.WASTE = 2.0  # a share that no batch wastes
@@ -98,12 +98,12 @@ def padded(*, rows: int, tokens: int | None) -> Step:
 
 
 def deberta(*, rows: int, tokens: int | None) -> Step:
-    """transformers' DeBERTa-v2 encoder under our decoder."""
+    """Prepare a step with transformers' DeBERTa-v2 encoder under our decoder."""
     return _step(WithDeberta(_model()), rows, tokens)
 
 
 def square_products(*, rows: int, tokens: int | None) -> Step:
-    """As many operations as a step of `ours` has."""
+    """Prepare square products with as many operations as a step of `ours` has."""
     counter = FlopCounterMode(display=False, custom_mapping=_fused_on_cpu())
     step = ours(rows=rows, tokens=tokens)
     with counter:
@@ -119,7 +119,7 @@ def square_products(*, rows: int, tokens: int | None) -> Step:
 
 
 def _fused_on_cpu() -> dict[Any, Callable[..., int]]:
-    """Operations of fused attention, which torch's counter knows on CUDA alone."""
+    """Return FLOP counts for fused attention on the CPU, which torch's counter lacks."""
 
     def forward(queries: Any, keys: Any, values: Any, *_: Any, **__: Any) -> int:
         return int(sdpa_flop_count(queries, keys, values))

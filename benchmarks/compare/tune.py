@@ -1,9 +1,9 @@
 """A training step of a prefix on BART against fine-tuning the same BART, and PEFT's prefix.
 
 BART of transformers, 512 wide, 8 heads, 6 + 6 layers, feed-forward 2048, vocabulary 32,000, random weights, dropout
-0.1, fp32. A pass is a step: loss, backward pass, AdamW. Prefixes have the paper's lengths (Table 7): 10 columns beside
-short documents (SAMSum, E2E), 100 beside longer ones (XSum). PEFT's reaches the decoder's self-attention only, so no
-gradient goes through its encoder at all: less is learnt, and in less time. Ours at that site alone stands beside it.
+0.1, fp32. A pass is a step: loss, backward pass, AdamW. Prefixes have the paper's lengths (Table 7): 10 columns for
+short documents (SAMSum, E2E), 100 for longer ones (XSum). PEFT's reaches the decoder's self-attention only. No gradient
+then passes through its encoder: it learns less, in less time. Another contender is our prefix at that site only.
 
 Memory is that of the whole process at its peak: weights, gradients, moments, activations, and the libraries in all.
 """
@@ -34,7 +34,10 @@ Step = Callable[[], None]
 
 
 def bench(*, quick: bool = False) -> Bench:
-    """The benchmark; `quick` has few and short documents only. The goals come from 8 documents of 256 tokens."""
+    """Return the benchmark; `quick` has few and short documents only.
+
+    The goals come from 8 documents of 256 tokens.
+    """
     sizes = ((4, 128, 10),) if quick else ((8, 128, 10), (8, 256, 100))
     cells = [
         Cell(
@@ -77,7 +80,7 @@ def _comparisons(cell: str) -> list[Comparison]:
 
 
 def fine_tuning(*, rows: int, source_tokens: int, columns: int) -> Step:
-    """All parameters are trained; there are no columns."""
+    """Prepare a step that trains all parameters, without columns."""
     del columns
     return _step(_bart(), rows, source_tokens)
 
@@ -85,14 +88,14 @@ def fine_tuning(*, rows: int, source_tokens: int, columns: int) -> Step:
 def prefix(
     *, name: str, rows: int, source_tokens: int, columns: int, sites: Sequence[str] = ALL_SITES
 ) -> Step:
-    """Ours: a prefix in every layer, at all three sites or some."""
+    """Prepare a step of our prefix in every layer, at all three sites or some."""
     model = _bart()
     attach(model, method(name, Prefix(length=columns, sites=tuple(sites))))
     return _step(model, rows, source_tokens)
 
 
 def peft_prefix(*, rows: int, source_tokens: int, columns: int) -> Step:
-    """PEFT's own PrefixTuning, without its network."""
+    """Prepare a step of PEFT's own PrefixTuning, without its network."""
     from peft import PrefixTuningConfig, get_peft_model
 
     config = PrefixTuningConfig(task_type="SEQ_2_SEQ_LM", num_virtual_tokens=columns)

@@ -1,7 +1,7 @@
 """A contender's own process: JSON lines in, JSON lines out. Started by `benchmarks.compare.process`, not by hand.
 
 {"do": "prepare", "make": "module:function", "arguments": {...}, "threads": 2}   build, one pass to warm up
-{"do": "time", "seconds": 0.3}     passes until so many seconds are over, at least one
+{"do": "time", "seconds": 0.3}     passes until these seconds are over, at least one
 {"do": "memory", "tensors": true}  one pass; peak of the process above what it held before, and of its tensors
 {"do": "release"}                  forget what was prepared
 
@@ -39,7 +39,7 @@ def prepare(make: str, arguments: dict[str, Any], threads: int) -> Pass:
 
 
 def time_passes(one_pass: Pass, seconds: float) -> dict[str, Any]:
-    """Wall and CPU seconds of a pass, and the CPUs that others used meanwhile."""
+    """Measure the wall and CPU seconds of a pass, and the CPUs that others used meanwhile."""
     walls: list[float] = []
     start = Moment.now()
     while not walls or time.perf_counter() - start.wall < seconds:
@@ -56,10 +56,10 @@ def time_passes(one_pass: Pass, seconds: float) -> dict[str, Any]:
 
 
 def peak_memory(one_pass: Pass, *, tensors: bool = True) -> dict[str, Any]:
-    """MB that one pass adds to the process at its peak, the whole process at its peak, and its tensors' peak.
+    """Measure the peak MB of the process, the part that one pass adds, and the peak of its tensors.
 
     Args:
-        tensors: False: they are not torch's, which then has nothing to say of them.
+        tensors: False: the tensors are not torch's, so they are not measured.
     """
     _trim_memory()
     before = resident_mb("VmRSS")
@@ -75,7 +75,7 @@ def peak_memory(one_pass: Pass, *, tensors: bool = True) -> dict[str, Any]:
 
 
 def _tensor_peak(one_pass: Pass) -> float:
-    """The most MB of tensors that one pass holds at a time, as torch's allocator reports to its profiler."""
+    """Measure the most MB of tensors that one pass holds at a time, from torch's profiler."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
@@ -129,7 +129,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = _answer(json.loads(line), current)
-        except Exception as error:  # reported to the parent, which goes on without this contender
+        except Exception as error:  # reported to the parent, which continues without this contender
             traceback.print_exc()
             answer = {"error": _one_line(error), "unable": isinstance(error, UserError)}
         print(json.dumps(answer), file=answers, flush=True)

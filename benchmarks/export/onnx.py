@@ -35,7 +35,7 @@ _TIMED = 50
 
 
 def texts(folder: Path | None, count: int) -> list[str]:
-    """The documents."""
+    """Read the documents of a folder, or make synthetic ones."""
     if folder is None:
         return [pair.document for pair in make_pairs(count, seed=0)]
     files = sorted(folder.rglob("*.txt"))[:count]
@@ -44,7 +44,7 @@ def texts(folder: Path | None, count: int) -> list[str]:
 
 @torch.no_grad()
 def torch_tokens(summarizer: Summarizer, documents: Sequence[str]) -> list[tuple[int, ...]]:
-    """Ids that `generate` writes by greedy search, up to the end mark."""
+    """Generate ids with `generate` by greedy search, up to the end mark."""
     model: Any = summarizer.model
     config = generation_config(summarizer.settings, model, summarizer.tokenizer)
     encode, marks = DocumentEncoder(summarizer.tokenizer, summarizer.instruction), end_marks(config)
@@ -69,7 +69,7 @@ class Clock:
         self.documents, self.wall, self.processor = 0, 0.0, 0.0
 
     def __call__(self, document: str) -> Any:
-        """The summary of a document."""
+        """Summarize a document and add its time to the totals."""
         wall, processor = time.perf_counter(), time.process_time()
         (made,) = self._summarize([document])
         self.documents += 1

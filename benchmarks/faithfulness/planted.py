@@ -1,24 +1,24 @@
-"""How many planted errors are marked, and how many summaries without one.
+"""Rates of marked sentences: among planted errors, and among summaries without one.
 
     python -m benchmarks.faithfulness.planted --data DIR [--sets NAME ...] [--documents 50] [--seed 0] [--split train]
 
 DIR holds sets of pairs as JSON lines (.jsonl, .jsonl.gz, .jsonl.xz), a folder each with a train or dev file. Rows have
 `document` and `summary`, or `summaries`. From each set, `--documents` pairs are drawn with the seed, and one error is
-planted in each summary, the kinds in turn:
+planted in each summary, kind by kind:
 
     name        a name of the summary becomes one of another document
     number      a number of the summary becomes another one
     negation    "not" goes in behind an auxiliary verb, or comes out
 
-A planted error counts as marked if its sentence has a mark that the summary did not have. What plants is simple on
-purpose and shares no code with what marks.
+A planted error counts as marked if its sentence has a mark that the summary did not have. The planting is simple on
+purpose, and shares no code with the marks.
 
 "Clean" are the same summaries as people wrote them. They may hold names and numbers that the document does not have; a
-mark on one is right, and counts as an error all the same. So a second table draws among the documents whose summary has
-no such word: each token with a digit, and each one with a capital inside a sentence, is a token of the
-document (`stands_in`, a look-up without the marks' rules). There too, an error is planted in each summary.
+mark on one is right, and counts as an error all the same. So a second table draws documents whose summary lacks these
+words: each token with a digit, and each one with a capital inside a sentence, is a token of the document (`stands_in`,
+a look-up without the marks' rules). There too, an error is planted in each summary.
 
-"Extracts" are three sentences of the document. "From the document" plants names and numbers that stand elsewhere in it.
+"Extracts" are three sentences of the document. "From the document" plants names and numbers from elsewhere in it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _WORDS = 60  # of a summary whose errors are looked for; longer ones are cut to 
 
 @dataclass(frozen=True)
 class Pair:
-    """A document and a summary that somebody wrote."""
+    """A document and a summary that a person wrote."""
 
     document: str
     summary: str
@@ -77,7 +77,7 @@ class Planted:
 
 
 def read_pairs(folder: Path, *, seed: int, split: str = "train") -> list[Pair]:
-    """The first 3,000 pairs of a set, shuffled."""
+    """Read the first 3,000 pairs of a set and shuffle them."""
     (file, *_) = sorted(path for path in folder.iterdir() if ".jsonl" in path.name and split in path.name)
     found = []
     with _OPEN.get(file.suffix, open)(file, "rt", encoding="utf-8") as lines:
@@ -92,7 +92,7 @@ def read_pairs(folder: Path, *, seed: int, split: str = "train") -> list[Pair]:
 
 
 def _beginning(summary: str) -> str:
-    """Its first sentences."""
+    """Return the first sentences of a summary."""
     units = extraction_units(summary)
     words, end = 0, 0
     for unit in units:
@@ -104,11 +104,11 @@ def _beginning(summary: str) -> str:
 
 
 Plant = Callable[..., Planted | None]
-"""Puts one error into a summary; None where it has no place for it."""
+"""Puts one error into a summary; None if the summary lacks a place for it."""
 
 
 def plant_name(pair: Pair, others: Sequence[Pair], rng: random.Random, *, inside: bool) -> Planted | None:
-    """Another name in place of one."""
+    """Replace a name by another one."""
     places = [m for m in _NAME.finditer(pair.summary) if not _MONTHS.fullmatch(m.group())]
     found = [pair] if inside else others
     names = {name for other in found[:50] for name in _NAME.findall(other.document)}
@@ -118,7 +118,7 @@ def plant_name(pair: Pair, others: Sequence[Pair], rng: random.Random, *, inside
 
 
 def plant_number(pair: Pair, others: Sequence[Pair], rng: random.Random, *, inside: bool) -> Planted | None:
-    """Another number in place of one."""
+    """Replace a number by another one."""
     places = list(_NUMBER.finditer(pair.summary))
     if not places:
         return None
@@ -133,7 +133,7 @@ def plant_number(pair: Pair, others: Sequence[Pair], rng: random.Random, *, insi
 
 
 def plant_negation(pair: Pair, others: Sequence[Pair], rng: random.Random, *, inside: bool) -> Planted | None:
-    """A negation more or less."""
+    """Remove a negation, or insert one."""
     if inside:
         return None
     removed, inserted = list(_NOT.finditer(pair.summary)), list(_AUXILIARY.finditer(pair.summary))
@@ -154,7 +154,7 @@ def _replaced(text: str, place: re.Match[str], new: str) -> Planted:
 
 
 def stands_in(pair: Pair) -> bool:
-    """Whether each token of a summary that a name or a number may have is a token of its document."""
+    """Test whether each token of a summary that may be a name or a number is a token of its document."""
     known = {token.lower() for token in _TOKEN.findall(pair.document)}
     return all(
         token.group().lower() in known
@@ -185,7 +185,7 @@ class Case:
 
     @cached_property
     def is_marked(self) -> bool:
-        """Whether a mark that the clean summary lacks lies in the sentence of the error."""
+        """Test whether the sentence of the error has a mark that the clean summary lacks."""
         before = {(mark.kind, mark.text) for mark in self.clean}
         text, place = self.planted.text, self.planted.start
         units = [unit for unit in extraction_units(text) if unit.start <= place <= unit.stop]
@@ -197,7 +197,7 @@ class Case:
 
 
 def cases(pairs: Sequence[Pair], *, count: int, rng: random.Random, inside: bool) -> list[Case]:
-    """So many documents with one error each: the kinds in turn, each in the next document that has a place for it."""
+    """Plant one error in each of `count` summaries: the kinds in turn, each in the next one with a place for it."""
     left, found = list(pairs), []
     kinds = [kind for kind in PLANT if not (inside and kind == "negation")]
     for kind in itertools.islice(itertools.cycle(kinds), count):
@@ -215,7 +215,7 @@ Row = list[tuple[str, int, int]]
 
 
 def measure(pairs: Sequence[Pair], *, count: int, seed: int, show: bool) -> tuple[Row, Row]:
-    """The rows of a set: for any summaries, and for those within their document."""
+    """Measure a set and return its rows: for all summaries, and for those within their document."""
     rng = random.Random(seed)
     chosen = cases(pairs, count=count, rng=rng, inside=False)
     extracts = [case.source.support(extract(case.pair.document, rng)).marks for case in chosen]
@@ -233,7 +233,7 @@ def measure(pairs: Sequence[Pair], *, count: int, seed: int, show: bool) -> tupl
 
 
 def _planted_and_clean(chosen: Sequence[Case]) -> Row:
-    """Planted errors that are marked, of all kinds and of each, and summaries without one that are."""
+    """Count the marked planted errors, of all kinds and of each, and the marked clean summaries."""
     row = [("planted", sum(case.is_marked for case in chosen), len(chosen))]
     for kind in KINDS:
         of_kind = [case.is_marked for case in chosen if case.kind == kind]
@@ -246,7 +246,7 @@ def _planted_and_clean(chosen: Sequence[Case]) -> Row:
 
 
 def extract(document: str, rng: random.Random) -> str:
-    """Three sentences of a document."""
+    """Draw three sentences of a document."""
     units = extraction_units(document)
     return "\n".join(
         unit.text for unit in sorted(rng.sample(units, min(3, len(units))), key=lambda u: u.start)

@@ -1,15 +1,14 @@
-"""One command for whoever has a card: is everything right there, and how fast is it beside others?
+"""One command for a machine with a card: is everything right there, and how fast is precis compared with others?
 
     make gpu            or: python -m benchmarks.gpu [--out FILE] [--minutes 8] [--only STAGE ...]
-    make gpu DRY=1      or: python -m benchmarks.gpu --dry: the same walk at toy sizes on the CPU
+    make gpu DRY=1      or: python -m benchmarks.gpu --dry: the same stages at toy sizes on the CPU
 
 Stages: machine (versions, matmul peak), tests (those marked gpu), exactness (every way of attention against fp64),
-attention, encoder, decoding, training. Each runs in a process of its own with a limit of its own; one that breaks is
-named and the others go on. The goals' table comes last. After every stage the JSON is written again: hardware,
-versions, commit, seed, all rounds. Nothing is fetched from the network.
+attention, encoder, decoding, training. Each runs in its own process with its own time limit; one that breaks is named
+and the others continue. The table of goals comes last. After every stage the JSON is written again: hardware, versions,
+commit, seed, all rounds. Nothing is fetched from the network.
 
-Exit status: 0; 1 where something failed or was wrong (a goal that is missed is not: the table says so); 2 without a
-card.
+Exit status: 0; 1 if something failed or was wrong (a missed goal is not: the table reports it); 2 without a card.
 """
 
 import argparse
@@ -28,12 +27,12 @@ _EIGHT = 8.0
 _MINUTES, _DRY_MINUTES = _EIGHT, 10.0
 _FOLDER = Path("runs/gpu")
 _END = 20.0  # seconds kept for starting and for the tables
-_WIDTH = 120  # of a table where there is no terminal
+_WIDTH = 120  # of a table without a terminal
 _NO_CARD = 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; gives its exit status."""
+    """Run the command and return its exit status."""
     began = time.monotonic()
     options = _options(arguments)
     if not options.dry and not torch.cuda.is_available():
@@ -61,7 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def deadline(stages: list[Stage], number: int, *, began: float, minutes: float) -> float:
-    """When a stage has to end so that those after it have their share; what others left over is its own."""
+    """Compute when a stage must end so that the later stages keep their shares.
+
+    A stage also gets the time that earlier ones left.
+    """
     whole = 60 * minutes - _END
     later = sum(stage.share for stage in stages[number + 1 :])
     return began + whole * (1 - later / sum(stage.share for stage in stages))

@@ -24,12 +24,12 @@ _VOCABULARY = 32_000
 
 
 def cell(dtype: str, batch: int, beams: int) -> str:
-    """The name of a cell's rows."""
+    """Return the name of a cell's rows."""
     return f"{dtype}, batch {batch}, {'greedy' if beams == 1 else f'beam {beams}'}"
 
 
 def stage(run: StageRun) -> None:
-    """Every format and size; models live as long as their format's cells."""
+    """Time every format and size; models live as long as their format's cells."""
     torch.set_float32_matmul_precision("highest")
     sizes = TOY_SIZES if run.dry else SIZES
     for number, dtype in enumerate(DTYPES):

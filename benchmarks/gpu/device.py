@@ -1,4 +1,4 @@
-"""Where a stage computes, and how it is timed there: CUDA events on a card, the clock on the CPU (the dry walk)."""
+"""The device of a stage and its clock: CUDA events on a card, the wall clock on the CPU (the dry run)."""
 
 import gc
 import time
@@ -24,10 +24,10 @@ class Device:
         return self.kind == "cuda"
 
     def time_ms(self, one_pass: Pass, count: int) -> float:
-        """Milliseconds of one of `count` passes made one after another.
+        """Measure the milliseconds of a pass, over `count` passes in sequence.
 
-        On a card both events are recorded on a stream that was idle before, so that the host's work between launches
-        counts too.
+        On a card both events are recorded on a stream that was idle before, so the host's work between launches counts
+        too.
         """
         self.synchronize()
         if not self.on_card:
@@ -44,7 +44,7 @@ class Device:
         return float(begin.elapsed_time(end)) / count
 
     def peak_mb(self, one_pass: Pass) -> float:
-        """MB of tensors that a pass adds to those held before it, at its peak."""
+        """Measure the peak MB of tensors that a pass adds to those held before it."""
         if not self.on_card:
             return float(peak_memory(one_pass)["tensors_mb"])
         self.synchronize()
@@ -55,18 +55,18 @@ class Device:
         return (torch.cuda.max_memory_allocated() - held) / 2**20
 
     def synchronize(self) -> None:
-        """Wait until the device has done all that it was given."""
+        """Wait until the device has finished all its work."""
         if self.on_card:
             torch.cuda.synchronize()
 
     def clean(self) -> None:
-        """Free what nobody holds any more."""
+        """Free the memory that is not in use."""
         gc.collect()
         if self.on_card:
             torch.cuda.empty_cache()
 
     def is_lost(self) -> bool:
-        """Whether the process can use the device no more: after a bad address every call fails until it ends."""
+        """Test whether the process lost the device: after a bad address every call fails until the process ends."""
         if not self.on_card:
             return False
         try:
@@ -77,7 +77,7 @@ class Device:
 
 
 def facts() -> dict[str, Any]:
-    """The card as CUDA describes it; nothing without one."""
+    """Return the card's properties from CUDA; none without a card."""
     if not torch.cuda.is_available():
         return {}
     found = torch.cuda.get_device_properties(0)

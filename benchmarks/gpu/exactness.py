@@ -1,9 +1,9 @@
 """Stage "exactness": every way of disentangled attention against fp64, values and gradients, with and without padding.
 
 The reference is written from the equations, in blocks of rows, in fp64, on the same rounded inputs. An error is the
-norm of the difference over the norm of the reference (over all documents' real tokens), for values, and the largest of
-the five gradients' (queries, keys, values, both position tables). A way is wrong where it is not finite or its error
-is more than twice the plain path's and more than twice the number format's own step.
+norm of the difference over the norm of the reference, over all documents' real tokens. There is one error for values,
+and the largest of the five gradients' (queries, keys, values, both position tables). A way is wrong if it is not
+finite. It is also wrong if its error is more than twice the plain path's and twice the number format's step.
 """
 
 import importlib
@@ -37,11 +37,11 @@ _BLOCK = 512
 _TIMES, _STEPS = 2.0, 2.0
 _NOTHING = 1e-9
 
-# Kernels are compiled for most lengths and formats, which may take more than there is: the lengths where ways change
-# hands come first, in both formats.
+# Kernels are compiled for most lengths and formats, which may exceed the time limit: the lengths at which the way
+# changes come first, in both formats.
 FIRST_LENGTHS = (1, 2, 65, 128, 512, 513, 1025, 8192)
 MORE_LENGTHS = (400, 511, 1024, 2047, 8191, 127, 129, 700, 1023, 1279, 2048, 3001, 7, 64, 1281, 4096, 4097)
-# FlexAttention is compiled anew for some of them.
+# FlexAttention is compiled again for some of them.
 FLEX_LENGTHS = (512, 2047, 8192)
 TOY_LENGTHS, TOY_FLEX_LENGTHS = (1, 2, 65), (33,)
 
@@ -66,7 +66,7 @@ _WAYS = {**_ON_CARD, **_ON_CPU, _FLEX: ("precis.nn.disentangled.flex", "attend_f
 
 
 def stage(run: StageRun) -> None:
-    """A row for every format, length and way."""
+    """Measure a row for every format, length and way."""
     torch.set_float32_matmul_precision("highest")
     ways = _ON_CARD if run.device.on_card else _ON_CPU
     for length in TOY_LENGTHS if run.dry else FIRST_LENGTHS:
@@ -120,10 +120,10 @@ def _row(
 
 
 def misses(errors: dict[str, float], plain: dict[str, float] | None, step: float) -> str:
-    """What is wrong with a way's errors; nothing: they are the plain path's, or rounding.
+    """Return what is wrong with a way's errors, or "" if they are the plain path's, or rounding.
 
     Args:
-        plain: its own errors; None: it failed there, and rounding alone is allowed.
+        plain: errors of the plain path; None: it failed there, and only rounding is allowed.
         step: between 1 and the next number of the format.
     """
     found = []
@@ -135,10 +135,10 @@ def misses(errors: dict[str, float], plain: dict[str, float] | None, step: float
 
 
 def way_of(name: str) -> tuple[Way, bool]:
-    """A way by name, and whether gradients go through it.
+    """Return a way by name, and whether gradients pass through it.
 
     Raises:
-        UserError: this version of precis has none.
+        UserError: this version of precis lacks it.
     """
     if name == _PLAIN:
         return _plain, True
@@ -151,13 +151,13 @@ def way_of(name: str) -> tuple[Way, bool]:
 
 
 def _chosen(inputs: Inputs, valid: Tensor | None) -> Tensor:
-    """As `attend` chooses."""
+    """Attend in the way that `attend` chooses."""
     mask = None if valid is None else valid[:, None, None]
     return attend(*inputs[:3], bias=_bias(inputs), mask=mask, scale=SCALE)
 
 
 def _plain(inputs: Inputs, valid: Tensor | None) -> Tensor:
-    """`attend` with every faster way refused."""
+    """Attend with every faster way refused."""
     with patch.object(DisentangledBias, "fused", lambda *_, **__: None):
         return _chosen(inputs, valid)
 
@@ -210,20 +210,23 @@ class _Case:
 
 
 def _error(found: Tensor, expected: Tensor) -> float:
-    """Of the norm; where that is nothing (one key: no score has a gradient), of numbers with spread 1, as came back."""
+    """Return the error as a share of the norm.
+
+    If the norm is zero (one key: no score has a gradient), return the absolute error; upstream gradients have spread 1.
+    """
     off, norm = (x.square().mean().sqrt() for x in (found.double() - expected, expected))
     return float(off / norm) if norm > _NOTHING else float(off)
 
 
 def in_bands(operands: Operands) -> Tensor:
-    """The CPU's way without gradients, mixed values alone."""
+    """Attend by the CPU's way without gradients, and return only the mixed values."""
     from precis.nn.disentangled.bands import attend_in_bands
 
     return attend_in_bands(operands).mixed.transpose(0, 1)
 
 
 def exact(inputs: Sequence[Tensor], valid: Tensor | None) -> Tensor:
-    """softmax(scale q.k + c2p + p2c) @ v from the definition, rows in blocks whose scores are made again."""
+    """Compute softmax(scale q.k + c2p + p2c) @ v from the definition, in blocks of rows whose scores are recomputed."""
     length = inputs[0].shape[-2]
     places = torch.arange(length, device=inputs[0].device)
     index = BUCKETS(places[:, None] - places)  # (n n): the row of each pair
@@ -246,7 +249,10 @@ def exact(inputs: Sequence[Tensor], valid: Tensor | None) -> Tensor:
 
 
 def summary(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
-    """For people: for every format and way the largest error beside the plain path's, and each row that is wrong."""
+    """Summarize the rows for people: the largest error of every format and way, next to the plain path's.
+
+    Wrong rows follow.
+    """
     plain = {r["cell"]: r["errors"] for r in rows if r["contender"] == _PLAIN and "errors" in r}
     found = []
     for dtype, way in dict.fromkeys((r["dtype"], r["contender"]) for r in rows if "errors" in r):

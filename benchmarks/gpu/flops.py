@@ -1,4 +1,4 @@
-"""What a training step has to multiply: the products of a forward pass, counted on paper, times three.
+"""Multiplications of a training step: the products of a forward pass, counted on paper, times three.
 
 A multiplication and its addition are 2. b documents, n tokens, d wide, f inside the feed-forward, R rows of the
 position table, V tokens in the vocabulary:
@@ -43,7 +43,7 @@ class Work:
 
 
 def of_step(shape: ZCodePPShape, work: Work, *, generator_layers: int = 0) -> int:
-    """FLOPs of a forward and a backward pass over a batch."""
+    """Count the FLOPs of a forward and a backward pass over a batch."""
     width, rows = shape.hidden_size, work.rows
     total = encoder(shape, rows=rows, length=work.read) + decoder(
         shape, rows=rows, read=work.read, written=work.written
@@ -58,7 +58,7 @@ def of_step(shape: ZCodePPShape, work: Work, *, generator_layers: int = 0) -> in
 
 
 def encoder(shape: ZCodePPShape, *, rows: int, length: int, layers: int | None = None) -> int:
-    """Of a forward pass; without position products for a shape that has none of DeBERTa's."""
+    """Count the FLOPs of a forward pass of the encoder; position products only for shapes with DeBERTa's positions."""
     width, inner = shape.hidden_size, shape.intermediate_size
     document = length * (8 * width**2 + 4 * length * width + 4 * width * inner)
     batch = 0
@@ -70,7 +70,7 @@ def encoder(shape: ZCodePPShape, *, rows: int, length: int, layers: int | None =
 
 
 def decoder(shape: ZCodePPShape, *, rows: int, read: int, written: int) -> int:
-    """Of a forward pass, without the head."""
+    """Count the FLOPs of a forward pass of the decoder, without the head."""
     width, inner = shape.hidden_size, shape.intermediate_size
     own = written * (8 * width**2 + 4 * written * width + 4 * width * inner)
     source = 4 * written * width**2 + 4 * read * width**2 + 4 * written * read * width

@@ -1,8 +1,8 @@
-"""The goals for an H100 or H200, and what became of them.
+"""The goals for an H100 or H200, and their verdicts.
 
-A goal is a figure that should be at least as large as what is wanted: the other's time or memory over ours, or our
-share of the measured matmul peak. It is met or missed on such a card; on another card, on the CPU and where a figure
-is not there it waits, and its row says why.
+A goal sets a lower bound for a figure: the other's time or memory over ours, or our share of the measured matmul peak.
+The verdict is met or missed on an H100 or H200. On other cards, on the CPU, and without a figure, the goal waits, and
+its row gives the reason.
 """
 
 import statistics
@@ -25,7 +25,7 @@ _LEVEL = 1 / 1.05  # not slower by more than 5%
 
 
 class MissingError(Exception):
-    """There is no figure, and why."""
+    """A figure is missing; the message gives the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +42,12 @@ class Goal:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Args:
-    ratio: None where there is no figure.
-    verdict: met, missed or waiting.
-    why: it waits.
+    """The outcome of a goal.
+
+    Args:
+        ratio: None if the figure is missing.
+        verdict: met, missed or waiting.
+        why: the reason why it waits.
     """
 
     goal: Goal
@@ -65,7 +67,7 @@ class Outcome:
 
 
 def outcomes(stages: Stages, *, card: str | None, dry: bool) -> list[Outcome]:
-    """Of all goals.
+    """Return the outcomes of all goals.
 
     Args:
         card: its name; None on the CPU.
@@ -91,7 +93,7 @@ def _outcome(goal: Goal, stages: Stages, reason: str) -> Outcome:
 
 
 def goals() -> list[Goal]:
-    """All, in the table's order."""
+    """List all goals, in the table's order."""
     return [*_of_attention(), *_of_memory(), _of_training(), *_of_decoding()]
 
 
@@ -142,10 +144,10 @@ def _of_decoding() -> Iterator[Goal]:
 
 
 def times(stages: Stages, stage: str, name: str, theirs: str, ours: str) -> tuple[float, float, float]:
-    """Their milliseconds over ours, round by round: median, lowest, highest.
+    """Divide their milliseconds by ours, round by round, and return median, lowest and highest.
 
     Raises:
-        MissingError: one of the two has none.
+        MissingError: one of the two lacks a figure.
     """
     one, other = (row_of(stages, stage, name, contender)["rounds_ms"] for contender in (theirs, ours))
     ratios = [a / b for a, b in zip(one, other, strict=False)]
@@ -153,10 +155,10 @@ def times(stages: Stages, stage: str, name: str, theirs: str, ours: str) -> tupl
 
 
 def memories(stages: Stages, stage: str, name: str, theirs: str, ours: str) -> tuple[float, float, float]:
-    """Their peak over ours.
+    """Divide their peak by ours.
 
     Raises:
-        MissingError: one of the two has none.
+        MissingError: one of the two lacks a figure.
     """
     one, other = (row_of(stages, stage, name, contender)["peak_mb"] for contender in (theirs, ours))
     ratio = one / max(other, 1e-9)
@@ -164,7 +166,7 @@ def memories(stages: Stages, stage: str, name: str, theirs: str, ours: str) -> t
 
 
 def share_of_peak(stages: Stages) -> tuple[float, float, float]:
-    """Of the joint step, as it is or compiled, whichever is faster.
+    """Return the share of the peak of the joint step, as it is or compiled, whichever is faster.
 
     Raises:
         MissingError: no step or no peak was measured.
@@ -185,10 +187,10 @@ def share_of_peak(stages: Stages) -> tuple[float, float, float]:
 
 
 def row_of(stages: Stages, stage: str, name: str, contender: str) -> Row:
-    """A contender's figures.
+    """Return a contender's figures.
 
     Raises:
-        MissingError: it has none; the message says why.
+        MissingError: it lacks them; the message says why.
     """
     for row in stages.get(stage, ()):
         if (row["cell"], row["contender"]) == (name, contender):
@@ -196,4 +198,4 @@ def row_of(stages: Stages, stage: str, name: str, contender: str) -> Row:
             if reason:
                 raise MissingError(f"{contender}: {reason}")
             return row
-    raise MissingError(f"stage {stage} has no figure of {contender}")
+    raise MissingError(f"stage {stage} lacks a figure of {contender}")

@@ -31,7 +31,7 @@ _PACKAGES = ("triton", "disentangled-flash", "accelerate", "numpy")
 
 
 def stage(run: StageRun) -> None:
-    """Rows "machine" and "peak of matrix products"."""
+    """Measure the rows "machine" and "peak of matrix products"."""
     run.attempt("machine", "facts", _facts)
     for name in _FORMATS:
         run.attempt("peak of matrix products", name, lambda name=name: _peak(name, run))  # type: ignore[misc]
@@ -51,7 +51,7 @@ def _version(package: str) -> str:
 
 
 def _driver() -> dict[str, str]:
-    """Driver, power limit and highest clock, by NVIDIA's own tool; nothing where it is not there."""
+    """Ask NVIDIA's tool for driver, power limit and highest clock; return nothing if the tool is missing."""
     tool = shutil.which("nvidia-smi")
     if tool is None or not torch.cuda.is_available():
         return {}
@@ -70,7 +70,7 @@ def _driver() -> dict[str, str]:
 
 
 def _peak(name: str, run: StageRun) -> dict[str, Any]:
-    """TFLOP/s of a square product, by size."""
+    """Measure the TFLOP/s of a square product, by size."""
     dtype, precision = _FORMATS[name]
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)

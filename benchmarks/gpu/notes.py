@@ -1,13 +1,13 @@
-"""What a stage has found so far, kept on disk, because its process may die at any moment.
+"""The findings of a stage so far, kept on disk, because its process may die at any moment.
 
 A row is a JSON object with a `cell` and a `contender`, a pair of them once each, and one of
 
 - figures (`ms`, `error`, ...), with `said`: the same for people;
-- `failed`: why there are none, as an error;
-- `left_out`: why there are none, without anybody's fault.
+- `failed`: why they are missing, as an error;
+- `left_out`: why they are missing without a fault.
 
-Before anything that may end the process its name is put down. Who finds the process dead knows then who it was, and
-a second process goes on after it.
+The name of the running contender is written before anything that may end the process. If the process dies, that name
+shows which contender was running, and a second process resumes after it.
 """
 
 import json
@@ -34,7 +34,7 @@ class Notes:
         aside.replace(self._path)
 
     def has(self, cell: str, contender: str) -> bool:
-        """Whether there is a row, of whatever kind."""
+        """Test whether there is a row, of whatever kind."""
         return any((row["cell"], row["contender"]) == (cell, contender) for row in self.rows)
 
     @contextmanager
@@ -45,7 +45,7 @@ class Notes:
         self._current.unlink(missing_ok=True)
 
     def blame(self, error: str) -> bool:
-        """The process is dead: give the error to who was at work. False: nobody was."""
+        """Record the error of a dead process for the contender that was running; return False if there was none."""
         if not self._current.exists():
             return False
         cell, contender = json.loads(self._current.read_text())

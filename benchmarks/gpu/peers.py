@@ -23,7 +23,7 @@ Layer = Callable[[Tensor, Tensor], Tensor]  # states (b n d) and position table 
 
 
 def deberta(size: Size, device: Device, dtype: torch.dtype) -> Any:
-    """transformers' model; the same weights at every call."""
+    """Build transformers' model, with the same weights at every call."""
     from transformers import DebertaV2Model
 
     torch.manual_seed(SEED)
@@ -31,8 +31,9 @@ def deberta(size: Size, device: Device, dtype: torch.dtype) -> Any:
 
 
 def flashed(model: Any, *, length: int, learns: bool, device: Device) -> Any:
-    """The model with disentangled-flash's attention, told that nothing is padded: its Triton kernels on a card, its
-    torch code on the CPU.
+    """Put disentangled-flash's attention, set to expect no padding, into the model.
+
+    It uses its Triton kernels on a card, and its torch code on the CPU.
 
     Raises:
         UserError: it is not installed, or cannot do this here.
@@ -54,7 +55,7 @@ def flashed(model: Any, *, length: int, learns: bool, device: Device) -> Any:
 def layers(
     size: Size, *, batch: int, length: int, learns: bool, device: Device, dtype: torch.dtype
 ) -> dict[str, Callable[[], Layer]]:
-    """One self-attention layer, projections of states and positions included, with the same weights for all."""
+    """Return builders of one self-attention layer, with projections of states and positions and with equal weights."""
 
     def theirs() -> tuple[Any, Any]:
         model = deberta(size, device, dtype)
@@ -92,8 +93,9 @@ def layers(
 
 
 def _spread(module: Any, size: Size) -> None:
-    """Weights that give queries and keys a spread of 1, so that scores matter: with DeBERTa's first weights all values
-    would be mixed alike, and a wrong way would not show.
+    """Draw weights that give queries and keys a spread of 1, so that scores matter.
+
+    With DeBERTa's first weights all values would be mixed alike, and a wrong way would not show.
     """
     torch.manual_seed(SEED)
     for name in ("query", "key", "value"):
@@ -101,7 +103,7 @@ def _spread(module: Any, size: Size) -> None:
 
 
 def our_layer(theirs: Any, size: Size) -> DisentangledSelfAttention:
-    """Ours with the weights of transformers' self-attention."""
+    """Build our layer with the weights of transformers' self-attention."""
     module = DisentangledSelfAttention(size.width, heads=size.heads)
     for mine, name in ((module.query, "query"), (module.key, "key"), (module.value, "value")):
         mine.load_state_dict(getattr(theirs, f"{name}_proj").state_dict())
@@ -111,7 +113,7 @@ def our_layer(theirs: Any, size: Size) -> DisentangledSelfAttention:
 def layer_pass(
     layer: Layer, size: Size, *, batch: int, length: int, learns: bool, device: Device, dtype: torch.dtype
 ) -> Pass:
-    """Values without gradients, or with `learns` the gradients of states and position table."""
+    """Return a pass over a layer: values without gradients, or with `learns` gradients of states and position table."""
     draw = torch.Generator().manual_seed(SEED)
     shapes = ((batch, length, size.width), (batch, length, size.width), (512, size.width))
     states, upstream, table = (torch.randn(s, generator=draw).to(device.kind, dtype) for s in shapes)
@@ -132,7 +134,7 @@ def layer_pass(
 def encoders(
     size: Size, *, length: int, learns: bool, device: Device, dtype: torch.dtype
 ) -> dict[str, Callable[[], nn.Module]]:
-    """Whole encoders, token table included."""
+    """Return builders of whole encoders, token table included."""
 
     def ours() -> nn.Module:
         torch.manual_seed(SEED)
@@ -146,7 +148,7 @@ def encoders(
 
 
 def encoder_pass(encoder: nn.Module, *, batch: int, length: int, learns: bool, device: Device) -> Pass:
-    """States without gradients, or with `learns` the gradients of all weights."""
+    """Return a pass over an encoder: states without gradients, or with `learns` the gradients of all weights."""
     draw = torch.Generator().manual_seed(SEED)
     ids = torch.randint(4, VOCABULARY, (batch, length), generator=draw).to(device.kind)
 

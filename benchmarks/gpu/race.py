@@ -1,4 +1,4 @@
-"""Contenders in one process, in turn, each failing alone: medians of rounds, peaks of memory."""
+"""Contenders in one process, in turn, each failing by itself: medians of rounds, peaks of memory."""
 
 import statistics
 import time
@@ -24,15 +24,15 @@ _FAR = 0.05  # of the norm: farther than bf16 takes any way from another
 
 
 class DeviceLostError(Exception):
-    """The device answers this process no more; another one has to go on."""
+    """The device does not answer this process any longer; another process must continue."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageRun:
-    """What a stage is given.
+    """The arguments of a stage.
 
     Args:
-        deadline: of `time.monotonic`; nothing new is begun after it.
+        deadline: a value of `time.monotonic` after which nothing new starts.
         dry: toy sizes.
     """
 
@@ -62,10 +62,10 @@ class StageRun:
 
     @contextmanager
     def guarded(self, cell: str, contender: str) -> Iterator[None]:
-        """Errors in the block become the contender's row.
+        """Turn errors in the block into the contender's row.
 
         Raises:
-            DeviceLostError: it took the device with it.
+            DeviceLostError: the error also lost the device.
         """
         failed = True
         with self.notes.doing(cell, contender):
@@ -75,7 +75,7 @@ class StageRun:
                 failed = False
             except UserError as error:
                 self.notes.add(cell, contender, left_out=str(error))
-            except Exception as error:  # the others go on
+            except Exception as error:  # the others continue
                 self.notes.add(cell, contender, failed=one_line(error))
         if failed:
             if self.device.is_lost():
@@ -84,7 +84,7 @@ class StageRun:
 
 
 def one_line(error: Exception) -> str:
-    """The type and the beginning of the message."""
+    """Return the type and the first characters of the message on one line."""
     text = "; ".join(line.strip() for line in str(error).splitlines() if line.strip())
     return f"{type(error).__name__}: {text[:300]}"
 
@@ -157,7 +157,7 @@ class _Prepared:
 
 
 def _prepare(build: Build, run: StageRun) -> _Prepared:
-    """Built and warm: kernels compiled, memory taken."""
+    """Build a pass and warm it up: kernels compiled, memory allocated."""
     began = time.perf_counter()
     one_pass = build()
     for _ in range(_WARM_UPS):
@@ -171,7 +171,7 @@ def _prepare(build: Build, run: StageRun) -> _Prepared:
 
 
 def _compared(one_pass: Pass, expected: list[Tensor]) -> float:
-    """How far its values are from the first contender's, as a share of their norm.
+    """Return how far a pass's values are from the first contender's, as a share of their norm.
 
     Raises:
         ValueError: farther than rounding explains.
@@ -188,7 +188,7 @@ def _compared(one_pass: Pass, expected: list[Tensor]) -> float:
 
 
 def _rounds(cell: str, ready: dict[str, _Prepared], run: StageRun, seconds: float) -> None:
-    """Turns until the time is over; who fails on the way is put down, and its turns are forgotten."""
+    """Take turns until the time is over; record a contender that fails, and drop its turns."""
     end = time.monotonic() + seconds
     most = 2 if run.dry else _MOST_ROUNDS
     for number in range(most):

@@ -19,18 +19,18 @@ _SUMMARIES = {"exactness": exactness.summary}
 
 
 def card_of(stages: Mapping[str, Outcome]) -> str | None:
-    """The card's name, as stage "machine" found it."""
+    """Return the card's name from stage "machine"."""
     rows = stages["machine"].rows if "machine" in stages else []
     return next((row["card"] for row in rows if "card" in row), None)
 
 
 def goals_of(stages: Mapping[str, Outcome], *, dry: bool) -> list[GoalOutcome]:
-    """What became of the goals with these stages."""
+    """Return the outcomes of the goals for these stages."""
     return outcomes({name: s.rows for name, s in stages.items()}, card=card_of(stages), dry=dry)
 
 
 def write(path: Path, stages: Mapping[str, Outcome], *, dry: bool, whole: bool, **about: Any) -> None:
-    """Everything that was measured so far, in the place of what was there.
+    """Write everything that was measured so far, in place of an earlier file.
 
     Args:
         whole: False: stages are still to come.
@@ -48,7 +48,7 @@ def write(path: Path, stages: Mapping[str, Outcome], *, dry: bool, whole: bool, 
 
 
 def stage_table(name: str, stage: Outcome) -> Table:
-    """A stage's rows."""
+    """Build the table of a stage's rows."""
     table = Table(title=f"{name}: {stage.status} in {stage.seconds:.0f} s", title_justify="left")
     for head in ("cell", "contender", ""):
         table.add_column(head, overflow="fold")
@@ -72,8 +72,8 @@ def _line(row: Row) -> tuple[str, str, str]:
 
 
 def goals_table(found: Sequence[GoalOutcome]) -> Table:
-    """Figures beside what is wanted."""
-    table = Table(title="goals for an H100 or H200 (at least what is wanted)", title_justify="left")
+    """Build the table of figures and goals."""
+    table = Table(title="goals for an H100 or H200 (a figure must reach its goal)", title_justify="left")
     for head in ("goal", "wanted", "figure", "rounds", "", "why"):
         table.add_column(head, justify="right" if head in ("wanted", "figure", "rounds") else "left")
     reasons = {goal.why for goal in found}

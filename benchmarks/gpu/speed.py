@@ -1,4 +1,4 @@
-"""Stages "attention" and "encoder": ours beside transformers and disentangled-flash, bf16, batches of 16,384 tokens.
+"""Stages "attention" and "encoder": ours against transformers and disentangled-flash, bf16, batches of 16,384 tokens.
 
 Forward is without gradients, as inference is; forward+backward gives the gradients of inputs (attention) or of all
 weights (encoder). Before attention is timed, the contenders' values are compared.
@@ -30,17 +30,17 @@ _DTYPE = torch.bfloat16
 
 
 def cell(what: str, length: int) -> str:
-    """The name of a cell's rows, in both stages."""
+    """Return the name of a cell's rows, in both stages."""
     return f"{what} {length}"
 
 
 def attention(run: StageRun) -> None:
-    """One layer of self-attention."""
+    """Time one layer of self-attention."""
     _stage(run, _layer_builds, alike=(OURS, THEIRS, FLASH))
 
 
 def encoder(run: StageRun) -> None:
-    """Three layers."""
+    """Time three layers of encoders."""
     _stage(run, _encoder_builds, alike=())
 
 

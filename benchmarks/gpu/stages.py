@@ -1,7 +1,7 @@
-"""The stages, and how one is run: in a process of its own, with a limit, started again after a contender that broke it.
+"""The stages, each run in its own process with a limit, and started again after a contender that broke it.
 
-A process whose device is lost ends itself, and one that crashes is found dead; in both cases the rows so far are on
-disk, the contender has its row with the error, and another process goes on with the others (`notes`).
+A process whose device is lost ends itself, and one that crashes is found dead. In both cases the rows so far are on
+disk, and the contender gets a row with the error. Another process resumes with the others (`notes`).
 """
 
 import os
@@ -48,11 +48,11 @@ STAGES = (
 
 @dataclass(kw_only=True)
 class Outcome:
-    """How a stage ended.
+    """The end of a stage.
 
     Args:
         status: "done", or "failed" with `error`: it ended before its rows did.
-        processes: that it took.
+        processes: number of processes that it took.
     """
 
     status: str
@@ -65,7 +65,7 @@ class Outcome:
         return vars(self)
 
     def failures(self) -> list[str]:
-        """What went wrong, a line each: the stage, contenders that broke, figures that are wrong."""
+        """List what went wrong, a line each: the stage, contenders that broke, figures that are wrong."""
         found = [] if self.status == "done" else [self.error]
         for row in self.rows:
             reason = row.get("failed") or row.get("wrong")
@@ -79,7 +79,7 @@ def run(stage: Stage, folder: Path, *, deadline: float, dry: bool) -> Outcome:
 
     Args:
         folder: for its log and its rows.
-        deadline: of `time.monotonic`.
+        deadline: the value of `time.monotonic` at which it must end.
     """
     folder.mkdir(parents=True, exist_ok=True)
     notes, log = folder / f"{stage.name}.json", folder / f"{stage.name}.log"
@@ -133,7 +133,7 @@ def _process(stage: Stage, notes: Path, log: Path, *, seconds: float, dry: bool)
 
 
 def _environment(*, dry: bool) -> dict[str, str]:
-    """No network; no card for a dry walk."""
+    """Return the environment: without network, and without a card for a dry run."""
     return {
         **os.environ,
         "HF_HUB_OFFLINE": "1",

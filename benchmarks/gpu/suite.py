@@ -18,7 +18,10 @@ _LINES = 15
 
 
 def stage(run: StageRun) -> None:
-    """One row. On the CPU they skip themselves; then those of `tests/nn` show that the stage walks."""
+    """Run the tests into one row.
+
+    On the CPU they skip themselves, so the dry run takes those of `tests/nn` to show that the stage works.
+    """
     run.attempt("tests", "pytest -m gpu", lambda: _tests("tests/nn" if run.dry else "tests", run))
 
 
@@ -49,7 +52,7 @@ def _tests(where: str, run: StageRun) -> dict[str, Any]:
 
 
 def counts(report: str) -> dict[str, Any]:
-    """What pytest's XML says: how many passed and were skipped, and the names of those that did neither."""
+    """Count the tests in pytest's XML that passed or were skipped, and name all others."""
     passed, skipped, others = 0, 0, []
     for case in ElementTree.fromstring(report).iter("testcase"):
         kinds = {child.tag for child in case}

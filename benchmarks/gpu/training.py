@@ -1,9 +1,10 @@
 """Stage "training": steps of recipe `zcodepp-small`, 64 x 512 tokens, by the training loop itself.
 
-Joint pre-training (generator, detection, spans: one backward pass) on random blocks, and fine-tuning on random pairs
-with 128 tokens to write, in bf16 under autocast as recipes do it, with the recipe's dropout and without; and both with
-`train.compiler=inductor`, whose first steps are what compiling takes. A step's time is that between two steps of the
-loop, making and copying batches included; the first few are not counted.
+The steps are joint pre-training (generator, detection, spans: one backward pass) on random blocks, and fine-tuning on
+random pairs with 128 tokens to write. They run in bf16 under autocast as recipes do it, with the recipe's dropout.
+Joint pre-training runs without dropout too. Both also run with `train.compiler=inductor`, whose first steps include
+compiling. A step's time is that between two steps of the loop, making and copying batches included. The first few are
+not counted.
 """
 
 import os
@@ -43,7 +44,7 @@ _NEVER = 1_000_000
 
 
 def stage(run: StageRun) -> None:
-    """The compiled ones come last: compiling may take all that is left."""
+    """Measure all cells, the compiled ones last, because compiling may take all the time left."""
     # what an earlier run compiled would hide how long it takes
     os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     kinds = {
@@ -62,7 +63,7 @@ def stage(run: StageRun) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Training:
-    """What `train` takes, and what a step has to multiply."""
+    """The arguments of `train`, and the multiplications of a step."""
 
     model: Any
     batches: Any
@@ -95,7 +96,7 @@ def _recipe(run: StageRun, *, dropout: bool) -> PreTrainRun:
 
 
 def _settings(train_settings: TrainSettings, run: StageRun) -> TrainSettings:
-    """The recipe's, without end, checkpoint or validation."""
+    """Return the recipe's settings without end, checkpoint or validation."""
     return replace(
         train_settings,
         epochs=None,
@@ -174,7 +175,7 @@ class _EnoughError(BaseException):
 
 
 class _Clock:
-    """Counts the seconds of steps, as the loop tells them, and stops it."""
+    """A callback that counts the seconds of the loop's steps, and stops it."""
 
     def __init__(self, device: Device, *, most: int) -> None:
         self._device, self._most = device, most

@@ -1,9 +1,9 @@
-"""How often the intervals of `precis judge report` hold the truth, on simulated verdicts of known preference.
+"""Coverage of the intervals of `precis judge report` on simulated verdicts of known preference.
 
     python -m benchmarks.judging.coverage [--repetitions 400] [--verdicts 10000]
 
-Each repetition draws documents and judges anew, lets every judge see every document, and asks whether the intervals of
-the win rate and of the Bradley-Terry strength hold what infinitely many documents and judges would give. A verdict is a
+Each repetition draws new documents and judges, and lets every judge see every document. The intervals of the win rate
+and of the Bradley-Terry strength should hold the value for infinitely many documents and judges. A verdict is a
 tie with a given chance; else the better system wins with odds that vary by document and by judge (normal in log-odds).
 Exit code 1 if some intervals certainly hold the truth in less than 93% or in more than 97% of the repetitions: they are
 too narrow or too wide for 95%.
@@ -26,7 +26,7 @@ LEAST, MOST = 0.93, 0.97  # of intervals of 95%: the exact interval of the share
 
 @dataclass(frozen=True)
 class World:
-    """How verdicts come about: mean log-odds and spreads over documents and judges, and the share of ties."""
+    """A source of verdicts: mean log-odds, spreads over documents and judges, and the share of ties."""
 
     name: str
     log_odds: float
@@ -47,7 +47,7 @@ WORLDS = (
 
 
 def true_rate(world: World) -> float:
-    """The win rate over all documents and judges."""
+    """Compute the win rate over all documents and judges."""
     points, weights = np.polynomial.hermite_e.hermegauss(61)
     spread = np.hypot(world.documents_spread, world.judges_spread)
     chance = np.average(1 / (1 + np.exp(-(world.log_odds + spread * points))), weights=weights)
@@ -55,7 +55,7 @@ def true_rate(world: World) -> float:
 
 
 def simulated(world: World, verdicts: int, rng: np.random.Generator) -> Votes:
-    """Verdicts of every judge on every document."""
+    """Simulate verdicts of every judge on every document."""
     documents = verdicts // world.judges
     odds = (
         world.log_odds
@@ -70,7 +70,7 @@ def simulated(world: World, verdicts: int, rng: np.random.Generator) -> Votes:
 
 
 def covered(world: World, verdicts: int, rng: np.random.Generator) -> tuple[bool, bool]:
-    """Whether the interval of the win rate, and of the strength, holds the truth."""
+    """Test whether the intervals of the win rate and of the strength hold the truth."""
     votes = simulated(world, verdicts, rng)
     truth = true_rate(world)
     seed = int(rng.integers(1 << 31))

@@ -2,8 +2,8 @@
 
 Two servers of the same model get the same load in turn: `precis serve`, and a plain FastAPI application that calls the
 model for each request by itself in its thread pool. For a model that chooses sentences the call is precis's
-`Extractor`; for one that writes it is transformers' `generate`. Each answer of `precis serve` is compared with the one
-made alone.
+`Extractor`; for one that writes it is transformers' `generate`. Each answer of `precis serve` is compared with the
+summary of its document by itself.
 
 Exit code 1 if an answer is missing or differs, a status other than 200 and 503 came, or memory grew by more than a GiB.
 Then `precis serve` gets the requests again, eight at a time, several times over. Exit code 1 too if it keeps more than
@@ -38,7 +38,7 @@ PLAIN = "plain"
 
 
 def texts(count: int, seed: int) -> list[str]:
-    """Invented documents of mixed length."""
+    """Return invented documents of mixed length."""
     from precis.data.synthetic.corpus import make_pairs
 
     rng = random.Random(seed)
@@ -47,7 +47,7 @@ def texts(count: int, seed: int) -> list[str]:
 
 
 class Ask(BaseModel):
-    """What the plain application is asked for."""
+    """A request to the plain application."""
 
     text: str
     words: int | None = None
@@ -55,14 +55,14 @@ class Ask(BaseModel):
 
 
 def chooses(model: str) -> bool:
-    """Whether a model chooses sentences unless it is asked to write."""
+    """Test whether a model chooses sentences by default."""
     from precis.generation.model_location import locate
 
     return locate(model).use.mode_for(None) == "extract"
 
 
 def plain_app(model: str) -> Any:
-    """What a programmer writes first: the model called in the handler of each request."""
+    """Build the application that a programmer writes first: it calls the model in the handler of each request."""
     from fastapi import FastAPI
 
     app = FastAPI()
@@ -80,7 +80,7 @@ def plain_app(model: str) -> Any:
 
 
 def plain_extract(model: str) -> Callable[[Ask], str]:
-    """The extract of one document."""
+    """Return a function that extracts from one document."""
     from precis.extract.extractor_opening import open_extractor
 
     extractor = open_extractor(model)
@@ -88,7 +88,7 @@ def plain_extract(model: str) -> Callable[[Ask], str]:
 
 
 def plain_generate(model: str) -> Callable[[Ask], str]:
-    """What transformers writes of one document."""
+    """Return a function that summarizes one document with transformers."""
     import torch
 
     from precis.generation.model_loader import load_model
@@ -105,7 +105,7 @@ def plain_generate(model: str) -> Callable[[Ask], str]:
 
 
 def made_alone(model: str, asked: list[str], length: dict[str, int]) -> list[str]:
-    """The summary of each document by itself."""
+    """Summarize each document by itself."""
     from precis.extract.extractor_opening import open_extractor
     from precis.generation.summarizer import Summarizer
 
@@ -114,7 +114,7 @@ def made_alone(model: str, asked: list[str], length: dict[str, int]) -> list[str
 
 
 def start(model: str, kind: str, threads: int, *options: str) -> tuple[subprocess.Popen[bytes], str]:
-    """A server of that kind in a process of its own, with options of `precis serve`, and its address."""
+    """Start a server of that kind in its own process, with options of `precis serve`; return process and address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -165,18 +165,18 @@ async def load(
 
 
 def mib(process: subprocess.Popen[bytes], what: str) -> int:
-    """Memory of a process: "VmRSS" that it has, "VmHWM" the most that it had."""
+    """Read a process's memory in MiB: "VmRSS" is its current memory, "VmHWM" its peak."""
     return kib(process, what) // 1024
 
 
 def kib(process: subprocess.Popen[bytes], what: str) -> int:
-    """The same in KiB."""
+    """Read a process's memory in KiB."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(what))
 
 
 def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
-    """Processor time that a process has used."""
+    """Read the processor time that a process has used."""
     fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -184,14 +184,14 @@ def cpu_seconds(process: subprocess.Popen[bytes]) -> float:
 def kept_by_each(
     process: subprocess.Popen[bytes], url: str, asked: list[str], length: dict[str, int]
 ) -> float:
-    """KiB that a server keeps of each request, the least of several passes: a leak is in all of them."""
+    """Measure the KiB that a server keeps of each request: the least of several passes, since a leak is in all."""
     grown, before = [], 0
     for _ in range(PASSES):
         asyncio.run(load(url, asked, set(), length, together=TOGETHER))
         after = kib(process, "VmRSS")
         grown.append((after - before) / len(asked))
         before = after
-    return min(grown[1:])  # the first pass reaches sizes of documents that nobody had asked for yet
+    return min(grown[1:])  # the first pass reaches sizes of documents for the first time
 
 
 class Contender:
@@ -199,8 +199,8 @@ class Contender:
 
     Attributes:
         rates: answers a second of each round.
-        costs: processor seconds of each answer, by round; they tell more than the clock beside other work.
-        well: all answers of all rounds were as they should be.
+        costs: processor seconds of each answer, by round; more reliable than the clock under other load.
+        well: all answers of all rounds were as expected.
     """
 
     def __init__(self, kind: str, model: str, threads: int) -> None:
@@ -215,7 +215,7 @@ class Contender:
         self._idle = mib(self.process, "VmRSS")
 
     def round(self, asked: list[str], expected: list[str], length: dict[str, int]) -> None:
-        """All requests once; prints what came of them."""
+        """Send all requests once and print their results."""
         leaving = {n for n in range(len(asked)) if n % 10 == 3}
         used = cpu_seconds(self.process)
         results, seconds = asyncio.run(load(self.url, asked, leaving, length))
@@ -239,7 +239,7 @@ class Contender:
         print("  ".join(said), flush=True)
 
     def watch(self, asked: list[str], length: dict[str, int]) -> None:
-        """All requests several times, a few at once; prints what memory is kept of each."""
+        """Send all requests several times, a few at once, and print the memory kept of each."""
         kept = kept_by_each(self.process, self.url, asked, length)
         self.well &= kept <= MOST_KEPT
         print(f"{self.kind:6} keeps {kept:.1f} KiB a request (at most {MOST_KEPT:.0f})", flush=True)

@@ -8,8 +8,8 @@ and exit code 1. A new server gets the same port, and the repeated command finis
 summarized through a proxy that answers 429 twice, breaks the first stream, breaks all streams, or sends a byte at a
 time.
 
-A cut is silent if the server says that it truncated a prompt, or precis says that it read all of a document of which
-it sent a part.
+A cut is silent if the server reports a truncated prompt, or if precis claims to have read a whole document of which it
+sent a part.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@
         [--again]
 
 DIR holds sets of pairs with a dev file; the documents come from SETS in turn, up to `--most-words` words each. `precis
-compare` summarizes them with the default model and the writer in strict mode. The table has, for each set: names and
-numbers without support, summaries over the cap, written sentences, and ROUGE-L of the writer minus that of the extract,
-with its 95% bootstrap interval. More documents continue the same OUT. `--again` runs no model: it checks the summaries
-of OUT again with the present rules for the model `writer`, and counts the sentences of the documents that look like
-instructions to a model, which it does not read.
+compare` summarizes them with the default model and the writer in strict mode. The table has for each set: names and
+numbers without support, summaries over the cap, and written sentences. It also has ROUGE-L of the writer minus that of
+the extract, with its 95% bootstrap interval. More documents continue the same OUT. `--again` runs no model: it checks
+the summaries of OUT again with the present rules for the model `writer`. It also counts the sentences of the documents
+that look like instructions to a model, which the writer does not read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests that are not written as HTTP says: methods, versions, lengths that are a lie, headers without end."""
+"""Requests that violate HTTP: methods, versions, false lengths, headers without end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIZES = each("5|-1|+5|0x5|5 5||g|FFFFFFFFFFFFFFFF|ffffffffffffffffffff|00000000
 
 
 def methods() -> Iterator[bytes]:
-    """Other methods and versions of HTTP, and other protocols."""
+    """Yield other methods and versions of HTTP, and other protocols."""
     for method, path in product(_METHODS, (*SHUT, "/", "/health")):
         yield request(path, method=method)
         yield request(path, method=method, body=TEXT)
@@ -46,7 +46,7 @@ def _head(method: str, path: str, *headers: str) -> bytes:
 
 
 def lengths() -> Iterator[bytes]:
-    """Bodies whose length is a lie, with a request for something shut where one may be found by mistake."""
+    """Yield bodies with a false length, followed by a request for a closed resource that may be read by mistake."""
     inner, chunked = request("/v1/models"), "Transfer-Encoding: chunked"
     for path, length in product(("/health", "/v1/summarize"), _LENGTHS):
         yield _head("POST", path, f"Content-Length: {length}") + inner
@@ -70,7 +70,7 @@ def lengths() -> Iterator[bytes]:
 
 
 def behind_a_key() -> Iterator[bytes]:
-    """What would use the key of the request before it, if a connection had a key."""
+    """Yield requests that would use the key of the request before them, if a connection had a key."""
     for path, method in product(SHUT, ("GET", "POST", "HEAD")):
         yield request(path, method=method)
     yield request("/v1/models", "Authorization: ")
@@ -80,7 +80,7 @@ def behind_a_key() -> Iterator[bytes]:
 
 
 def large() -> Iterator[bytes]:
-    """Heads of up to 2 MB."""
+    """Yield heads of up to 2 MB."""
     for count in (5_000, 60_000, 200_000, 2_000_000):
         long = "a" * count
         yield request("/v1/models", f"Authorization: Bearer {long}")

@@ -23,11 +23,11 @@ from faults.service import framings, keys_and_paths
 from faults.service.payload import Payload, request, secret_of
 
 OPEN = ("/", "/page.css", "/page.js", "/health", "/ready", "/openapi.json")
-_WAIT = 0.5  # seconds for the answer to what is no whole request
+_WAIT = 0.5  # seconds for the answer to an incomplete request
 
 
 def payloads(secret: str, name: str) -> list[Payload]:
-    """All payloads against a key and its name."""
+    """List all payloads against a key and its name."""
     kinds = {
         "scheme": keys_and_paths.schemes(secret, name),
         "other place": keys_and_paths.places(secret, name),
@@ -44,7 +44,7 @@ def payloads(secret: str, name: str) -> list[Payload]:
 
 
 def keyless_payloads() -> list[Payload]:
-    """All payloads against a server without keys, none of them from its own page."""
+    """List all payloads against a server without keys; none of them comes from its own page."""
     return [Payload("stranger", sent) for sent in keys_and_paths.strangers()]
 
 
@@ -63,7 +63,7 @@ class Target:
 
     Attributes:
         key: the header that opens it; "" for a server that opens to its own host.
-        open: what everybody may see.
+        open: the bodies that every client may see.
     """
 
     port: int
@@ -72,12 +72,12 @@ class Target:
 
     @classmethod
     def of(cls, port: int, secret: str) -> Target:
-        """Look at what a server gives to everybody; without a secret, to its own host."""
+        """Ask a server for its open resources; without a secret, from its own host."""
         seen = frozenset(answers(send(port, request(path)))[0].body for path in OPEN)
         return cls(port, f"Authorization: Bearer {secret}" if secret else "", seen)
 
     def opens(self) -> bool:
-        """Whether it answers to its key, or without keys to its own host, and to nobody else."""
+        """Test whether it answers to its key, or without keys to its own host, and to no one else."""
         if self.key:
             asked, wanted = (request("/v1/models", self.key), request("/v1/models")), [200, 401]
         else:
@@ -85,7 +85,7 @@ class Target:
         return [answers(send(self.port, sent))[0].status for sent in asked] == wanted
 
     def attempt(self, payload: Payload) -> tuple[str, bool]:
-        """What came of a payload, in a word, and whether it may."""
+        """Send a payload; return the outcome in a word, and whether it is allowed."""
         before = request("/v1/models", self.key, keep=True) if payload.after_a_key else b""
         found = answers(send(self.port, before + payload.sent, wait=None if payload.whole else _WAIT))
         if payload.after_a_key:
@@ -97,8 +97,8 @@ class Target:
         return "+".join(str(one.status) for one in found), all(map(self.may_be, found))
 
     def may_be(self, answer: Answer) -> bool:
-        """Whether somebody without a key may get an answer."""
-        if answer.status == 200:  # HEAD has the length alone
+        """Test whether a client without a key may get an answer."""
+        if answer.status == 200:  # HEAD has only the length
             lengths = {str(len(body)) for body in self.open}
             return answer.body in self.open or (not answer.body and answer.length in lengths)
         return 400 <= answer.status < 500
@@ -117,10 +117,10 @@ def send(port: int, sent: bytes, *, wait: float | None = None) -> bytes:
 
 
 def answers(received: bytes) -> list[Answer]:
-    """The answers in what came over a connection.
+    """Parse the answers from the bytes of a connection.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the bytes are not HTTP answers.
     """
     return list(_answers(received))
 
@@ -133,7 +133,7 @@ def _answers(received: bytes) -> Iterator[Answer]:
             raise ValueError(f"no answer: {received[:80]!r}")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
         length = headers.get("content-length", str(len(rest)))
-        size = int(length) if not rest.startswith(b"HTTP/1.1 ") else 0  # an answer to HEAD has no body
+        size = int(length) if not rest.startswith(b"HTTP/1.1 ") else 0  # an answer to HEAD lacks a body
         yield Answer(int(first[9:12]), length, rest[:size])
         received = rest[size:]
 
@@ -141,10 +141,10 @@ def _answers(received: bytes) -> Iterator[Answer]:
 def try_all(
     port: int, secret: str, name: str, *, every: int = 1
 ) -> tuple[dict[str, Counter[str]], list[str]]:
-    """Send all payloads, or one of so many: what came of each kind, and what got in.
+    """Send all payloads, or every `every`th; return the outcomes of each kind, and the payloads that got in.
 
     Args:
-        secret: a key of the server; "" if it has none.
+        secret: a key of the server; "" if it does not have one.
     """
     target = Target.of(port, secret)
     came: dict[str, Counter[str]] = {}
@@ -163,7 +163,7 @@ def main() -> int:
     """Parse, load the default model with a key, and try."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1, help="of the key")
-    parser.add_argument("--every", type=int, default=1, help="send one payload of so many")
+    parser.add_argument("--every", type=int, default=1, help="send every Nth payload only")
     options = parser.parse_args()
     secret = secret_of(options.seed)
     with tempfile.TemporaryDirectory() as folder:

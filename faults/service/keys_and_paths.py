@@ -1,7 +1,7 @@
 """Keys and paths that should open nothing. The same ones at each call.
 
-The right key is among them, but never as `Authorization: Bearer KEY` alone: it stands under another scheme, in another
-place, or twice.
+The right key is among them, but never as a single `Authorization: Bearer KEY`: it is under another scheme, in another
+place, or there twice.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _UPS = "/..|/%2e%2e|/..%2f|/%252e%252e|/..\\|/%5c..|/....//|/..;|/%c0%ae%c0%ae|/
 
 
 def schemes(key: str, name: str) -> Iterator[bytes]:
-    """The right key under other schemes, in other writings, twice, or as a digest; and words that are no key."""
+    """Yield the right key under other schemes, twice, or as a digest, and words that are not keys."""
     encoded = key.encode()
     pair = b64encode(f"{name}:{key}".encode()).decode()
     digests = [sha256(encoded).hexdigest(), md5(encoded).hexdigest(), b64encode(encoded).decode()]
@@ -78,7 +78,7 @@ def schemes(key: str, name: str) -> Iterator[bytes]:
 
 
 def places(key: str, name: str) -> Iterator[bytes]:
-    """The right key where no key belongs, and headers that some servers trust."""
+    """Yield the right key where keys do not belong, and headers that some servers trust."""
     for header in each(_HEADERS):
         yield request("/v1/models", f"{header}: Bearer {key}")
         yield request("/v1/models", f"{header}: {key}")
@@ -106,7 +106,7 @@ def places(key: str, name: str) -> Iterator[bytes]:
 
 
 def keys(key: str) -> Iterator[bytes]:
-    """Keys that are almost the right one: cut, longer, in another case or script, or with a character changed."""
+    """Yield keys that are almost right: cut, longer, in another case or script, or with a character changed."""
     made = [key.upper(), key.lower(), key.swapcase(), key.title(), key[::-1], key * 2]
     made += [key[:count] for count in range(len(key))] + [key[count:] for count in range(1, len(key))]
     made += [key + mark for mark in string.printable if mark not in " \t\r\n"]
@@ -132,7 +132,7 @@ def keys(key: str) -> Iterator[bytes]:
 
 
 def paths() -> Iterator[bytes]:
-    """What is shut, in other writings and behind what is open."""
+    """Yield closed paths in other spellings and behind open ones."""
     for turn, path in product(each(_TURNS), SHUT):
         yield request(turn.format(path))
         yield request(turn.format(path.upper()))
@@ -144,7 +144,7 @@ def paths() -> Iterator[bytes]:
 
 
 def files() -> Iterator[bytes]:
-    """Files that lie beside the page, or elsewhere on the machine."""
+    """Yield paths of files next to the page, or elsewhere on the machine."""
     begins = ("", "/page.css", "/page.js", "/page", "/static", "/openapi.json")
     for begin, up, count, end in product(
         begins, each(_UPS), (1, 6), ("/keys.py", "///etc/passwd", "/run/keys.txt")
@@ -163,7 +163,7 @@ _ORIGINS = """http://evil.example|https://evil.example|null|http://localhost.evi
 
 
 def strangers() -> Iterator[bytes]:
-    """What a page of another site can have a browser send to a server without keys."""
+    """Yield requests that a page of another site can make a browser send to a server without keys."""
     for path in SHUT:
         for method, body in (("GET", b""), ("HEAD", b""), ("POST", TEXT), ("OPTIONS", b"")):
             for host in each(_HOSTS):

@@ -28,12 +28,12 @@ class Payload:
 
 
 def each(words: str) -> list[str]:
-    """What stands between bars; line ends do not count."""
+    """Split words at bars, ignoring line ends."""
     return words.replace("\n", "").split("|")
 
 
 def secret_of(seed: int) -> str:
-    """A key of 40 letters and digits."""
+    """Draw a key of 40 letters and digits."""
     return "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=40))
 
 
@@ -46,7 +46,7 @@ def request(
     body: bytes = b"",
     keep: bool = False,
 ) -> bytes:
-    """One request; the connection ends behind it unless it is kept."""
+    """Build one request; the connection ends behind it unless it is kept."""
     lines: list[str | bytes] = [f"{method} {path} HTTP/{version}", f"Host: {host}", *headers]
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]

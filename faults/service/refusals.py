@@ -1,8 +1,8 @@
-"""How soon the service refuses what is far too much: `python -m faults.service.refusals`.
+"""Time until the service refuses excessive requests: `python -m faults.service.refusals`.
 
 Each request is sent several times to `precis serve` with the default model, on a connection of its own. Time runs from
 the first byte that is sent to the first byte of the answer. Exit code 1 if an answer is another one, or if the quickest
-of a kind takes 100 ms: on a machine that does other work, the quickest tells what the service itself takes.
+of a kind takes 100 ms: on a busy machine, the quickest shows the time that the service itself takes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Excess:
 
     Attributes:
         sent: all of its bytes, or the first ones.
-        more: so many mebibytes of zeros come behind them.
+        more: mebibytes of zeros that follow them.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Excess:
 
 
 def excesses(model: str = "default") -> Iterator[Excess]:
-    """All of them, for a service whose model has that name."""
+    """Yield all excessive requests, for a service whose model has that name."""
     head = request(_SUMMARIZE, f"Content-Length: {100 << 20}", method="POST")
     yield Excess("a body of 100 MB, announced", 413, head)
     yield Excess("a body of 100 MB, sent", 413, head, more=100)

@@ -2,8 +2,9 @@
 
 `precis serve` starts on loopback with a file of keys. A client with a key asks for a summary again and again. First it
 has the server to itself. Then there are 2,000 silent connections, 100 heads that come a byte a second, and 64 bodies
-whose last byte never comes, in turn; before each it has the server to itself again. Exit code 1 if its median answer
-takes more than twice the quiet time just before, an answer does not have status 200, or the log grows by 1 MB.
+whose last byte never comes, in turn; before each it has the server to itself again. The exit code is 1 if its median
+answer takes more than twice the quiet time just before. It is also 1 if an answer does not have status 200, or the log
+grows by 1 MB.
 """
 
 from __future__ import annotations

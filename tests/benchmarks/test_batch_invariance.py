@@ -21,8 +21,8 @@ def test_a_writer_is_asked_alone_and_in_company(
     monkeypatch.setattr("sys.argv", ["x", "--model", model, "--documents", str(rows), "--limit", "2"])
     main()
     assert capsys.readouterr().out.splitlines() == [
-        "together: 2 of 2 equal to the summary made alone",
-        "together in another order: 2 of 2 equal to the summary made alone",
+        "together: 2 of 2 equal to the single-document summary",
+        "together in another order: 2 of 2 equal to the single-document summary",
     ]
 
 
@@ -39,4 +39,4 @@ def test_a_writer_whose_texts_depend_on_their_company_is_counted(tmp_path: Path)
     together, _ = told_of_writer(Forgetful(), DOCUMENTS, seed=0)  # type: ignore[arg-type]
     alone = [writer.summarize([text])[0].text for text in DOCUMENTS]
     assert alone.count(first.text) < len(DOCUMENTS)
-    assert together == f"together: {alone.count(first.text)} of 3 equal to the summary made alone"
+    assert together == f"together: {alone.count(first.text)} of 3 equal to the single-document summary"

@@ -342,7 +342,7 @@ def test_a_goal_without_a_figure_waits_and_says_why() -> None:
     waiting = found[f"attention {cell}: time of {peers.FLASH} / ours"]
     assert (waiting.verdict, waiting.why) == ("waiting", f"{peers.FLASH}: is not installed")
     absent = found[f"decoding {decoding.cell('bf16', 1, 5)}: time of {decoding.BART} / ours"]
-    assert (absent.verdict, absent.why) == ("waiting", f"stage decoding has no figure of {decoding.BART}")
+    assert (absent.verdict, absent.why) == ("waiting", f"stage decoding lacks a figure of {decoding.BART}")
 
 
 @pytest.mark.parametrize(

@@ -81,11 +81,11 @@ def test_slowdowns_and_cpu_seconds_are_compared_round_by_round() -> None:
     found = (
         measured("a", "precis", 1.0, 2.0),
         measured("a", "peer", 2.0, 4.0),
-        measured("a, beside 2", "precis", 4.0, 6.0),
-        measured("a, beside 2", "peer", 4.0, 12.0),
+        measured("a, with 2 spinning", "precis", 4.0, 6.0),
+        measured("a, with 2 spinning", "peer", 4.0, 12.0),
     )
     comparisons = [
-        Comparison(cell="a, beside 2", theirs="peer", alone="a", goal=0.5),
+        Comparison(cell="a, with 2 spinning", theirs="peer", alone="a", goal=0.5),
         Comparison(cell="a", theirs="peer", figure=Figure.cpu, goal=3.0),
     ]
     cell = Cell(name="a", arguments={}, neighbours=(0, 2))
@@ -93,7 +93,7 @@ def test_slowdowns_and_cpu_seconds_are_compared_round_by_round() -> None:
     settings = BenchSettings(rounds=2)
     bench = Bench(name="b", contenders=contenders, cells=[cell], comparisons=comparisons, settings=settings)
     slowdown, cpu = ratios(bench, Results(settings=settings, measured=found, left_out=()))
-    assert slowdown.name == "a, beside 2: slowdown of peer / precis"
+    assert slowdown.name == "a, with 2 spinning: slowdown of peer / precis"
     # ours 4 and 3 times, the peer's 2 and 3 times
     assert (slowdown.low, slowdown.high, slowdown.verdict) == (0.5, 1.0, "met")
     assert (cpu.name, cpu.value, cpu.verdict) == ("a: CPU time of peer / precis", 2.0, "missed")
@@ -165,9 +165,7 @@ def test_lost_threads_fall_on_the_wall_though_not_in_cpu_seconds(
     assert line == "example: 400: time of peer / precis, wall: 2.00, was 4.00 (-50%)"
     beside = guard(bench, ratios(bench, loaded(alone, 1)), read_baseline(path))
     assert beside.problems == []
-    assert "compared 2 of 3 figures of the baseline; not compared, beside other work: 400: time" in str(
-        beside
-    )
+    assert "compared 2 of 3 figures of the baseline; not compared, under other load: 400: time" in str(beside)
 
 
 def test_a_ratio_of_the_baseline_that_the_run_should_have_and_has_not_is_a_problem(

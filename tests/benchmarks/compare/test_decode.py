@@ -32,7 +32,7 @@ def test_bf16_is_left_out_with_a_reason_where_the_processor_has_none(
 ) -> None:
     monkeypatch.setattr(decode, "has_onednn", lambda dtype: there and dtype is torch.bfloat16)
     missing = {c.name: c.missing for c in decode.bench(quick=True).contenders if c.missing}
-    assert missing == ({} if there else {"precis bf16": "this CPU has no bf16"})
+    assert missing == ({} if there else {"precis bf16": "this CPU lacks bf16"})
 
 
 def test_t5s_decoder_has_the_matrices_of_ours() -> None:

@@ -71,7 +71,7 @@ def test_contenders_take_turns_in_processes_of_their_own(
         contender("two", skip={"large": "too slow"}),
         contender("three", requires="no_such_package"),
         contender("four", program="no-such-program"),
-        contender("five", missing="this CPU has no bf16"),
+        contender("five", missing="this CPU lacks bf16"),
     ]
     told: list[Any] = []
     results = measure(contenders, CELLS, SETTINGS, notify=told.append)
@@ -87,7 +87,7 @@ def test_contenders_take_turns_in_processes_of_their_own(
         ("two", "large", "too slow"),
         ("three", "", "no_such_package is not installed"),
         ("four", "", "no-such-program is not installed"),
-        ("five", "", "this CPU has no bf16"),
+        ("five", "", "this CPU lacks bf16"),
     }
     assert told == ["small: timed", "large: timed"]
     assert results.failed == ()
@@ -206,7 +206,7 @@ def test_each_round_times_a_cell_alone_and_beside_its_neighbours(
     settings = BenchSettings(rounds=2, seconds=0.1, threads=1, memory=False)
     results = measure([contender("one"), contender("two")], [cell], settings, notify=lambda _: None)
     assert [(m.cell, m.contender, len(m.samples)) for m in results.measured] == [
-        (row, name, 2) for row in ("small", "small, beside 1") for name in ("one", "two")
+        (row, name, 2) for row in ("small", "small, with 1 spinning") for name in ("one", "two")
     ]
 
 

@@ -17,7 +17,7 @@ def test_every_comparison_has_its_cell_and_its_contenders(quick: bool) -> None:
 def test_both_goals_stand_in_every_cell_of_decoding() -> None:
     planned = prophetnet.bench(quick=False)
     goals = {c.cell: c.goals for c in planned.comparisons if c.theirs == "transformers ProphetNet"}
-    bound = goals.pop("encoder alone, batch 8")
+    bound = goals.pop("encoder only, batch 8")
     assert (set(goals.values()), len(goals), bound) == ({(2.0, 2.5)}, 4, ())
 
 
