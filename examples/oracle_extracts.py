@@ -17,8 +17,8 @@ import argparse
 import json
 from pathlib import Path
 
-from precis.data.tasks.tasks import resolve, task
 from precis.evaluation.baselines import oracle
+from precis.phases.data.run_pairs import NamedPairs
 
 
 def main() -> None:
@@ -30,13 +30,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--units", type=int, default=3, help="extract at most this many sentences or turns")
     arguments = parser.parse_args()
-    known = task(arguments.task)
-    source = resolve(known, arguments.data)
+    pairs = NamedPairs(task=arguments.task, data=arguments.data)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for split, name in (("train", "train"), ("dev", "dev")):
         kept = 0
         with (arguments.out / f"{name}.jsonl").open("w", encoding="utf-8") as file:
-            for pair in source.read(split, skip_bad=True):
+            for pair in pairs.part(split).read(skip_bad=True):
                 extract = oracle(pair.document, pair.all_references, max_units=arguments.units)
                 if extract:
                     row = {"id": pair.id, "document": pair.document, "summary": extract}

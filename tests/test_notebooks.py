@@ -1,7 +1,9 @@
-"""The notebooks under `examples/` are valid and run, at toy size, without a network."""
+"""The notebooks and the script under `examples/` are valid and run, at toy size, without a network."""
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,21 @@ def test_it_is_of_format_4_with_an_id_for_each_cell_and_no_output(notebook: Path
     ids = [cell["id"] for cell in whole["cells"]]
     assert len(set(ids)) == len(ids)
     assert all(not cell["outputs"] for cell in whole["cells"] if cell["cell_type"] == "code")
+
+
+def test_the_script_writes_the_units_that_say_what_the_summary_says(tmp_path: Path) -> None:
+    document = "Ann: The tea is cold.\nBob: The ferry sails at nine.\nAnn: Fine."
+    for split in ("train", "dev"):
+        row = {"id": split, "document": document, "summary": "The ferry sails at nine."}
+        (tmp_path / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
+    words = ["--task", "samsum", "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--units", "1"]
+    subprocess.run([sys.executable, str(EXAMPLES / "oracle_extracts.py"), *words], check=True)
+    for split in ("train", "dev"):
+        assert json.loads((tmp_path / "out" / f"{split}.jsonl").read_text()) == {
+            "id": split,
+            "document": document,
+            "summary": "Bob: The ferry sails at nine.",
+        }
 
 
 def test_the_notebook_for_research_keeps_its_promises(

@@ -13,6 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError, RemoteEntryNotFoundError, Rep
 from transformers import BartConfig, BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
+from precis.data.text.unigram_tokenizer import load_tokenizer
 from precis.generation import model_loader, model_location
 from precis.generation.model_loader import load_model, named_device
 from precis.storage.seal import write_folder
@@ -141,7 +142,7 @@ def test_a_download_from_the_hub_is_told(
 
 def test_a_model_of_the_hub_has_its_tokenizer_from_there(bart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: list[object] = []
-    weights, tokenizer = model_loader._load_weights, model_loader.load_tokenizer
+    weights, tokenizer = model_loader._load_weights, load_tokenizer
 
     def of_folder(location: model_location.ModelLocation, *others: Any) -> Any:
         return weights(model_location.locate(bart), *others)
