@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 
 from precis.storage.seal import DamagedError, check_seal
 from precis.training import TrainSettings, checkpoint, load_weights
-from precis.training.checkpoint import Checkpoints, RunState
+from precis.training.checkpoint import Checkpoints, RunState, restore
 from precis.training.optimizer import build_optimizer
 from precis_text.errors import RunError, UserError
 from tests.training import tiny
@@ -168,6 +168,18 @@ def test_weights_are_loaded_from_a_verified_checkpoint_only(tmp_path: Path) -> N
         load_weights(model, checkpoints.path(10))
     with pytest.raises(UserError, match="does not exist; check the path"):
         load_weights(model, checkpoints.path(99))
+
+
+def test_a_run_that_diverged_gets_its_own_weights_back_and_nothing_else_does(tmp_path: Path) -> None:
+    checkpoints, model = Checkpoints(tmp_path, keep=2), tiny.TinyModel()
+    next(model.parameters()).data[0] = float("nan")
+    optimizer = build_optimizer(model, TrainSettings(steps=1))
+    checkpoints.save(model, optimizer, RunState(step=10), {"seed": 0, "select": {"metric": "loss"}})
+    restored = tiny.TinyModel(seed=5)
+    restore(restored, build_optimizer(restored, TrainSettings(steps=1)), checkpoints.path(10))
+    assert next(restored.parameters())[0].isnan().all()
+    with pytest.raises(UserError, match="not finite"):
+        load_weights(tiny.TinyModel(), checkpoints.path(10))
 
 
 def test_best_weights_that_are_not_finite_are_damaged_whatever_their_seal_says(tmp_path: Path) -> None:

@@ -56,6 +56,18 @@ def test_a_compiled_run_has_the_losses_of_a_plain_one(tmp_path: Path, backend: s
     )
 
 
+@pytest.mark.parametrize("whole", [None, False, True])
+def test_a_layer_may_be_several_graphs_unless_a_test_asks_for_one(
+    whole: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(torch, "compile", lambda run, *, backend, fullgraph: asked.append(fullgraph) or run)
+    model = ZCodePPForConditionalGeneration(ZCodePPConfig(**SIZE, encoder_layers=1, decoder_layers=1))
+    with compiled_layers(model, "eager", **({} if whole is None else {"whole": whole})):
+        model.train()(input_ids=torch.ones(1, 3, dtype=torch.long), labels=torch.ones(1, 3, dtype=torch.long))
+    assert set(asked) == {bool(whole)}
+
+
 def test_training_steps_are_compiled_and_validation_is_not(tmp_path: Path) -> None:
     compiling: list[tuple[bool, bool]] = []
 

@@ -1,6 +1,7 @@
 """The loop's promises: what the curve depends on, and what it does not."""
 
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,18 @@ def test_validation_runs_in_the_precision_of_training(tmp_path: Path) -> None:
     tiny.run(tmp_path, precision="bf16", validate=look)
 
     assert seen == [torch.bfloat16]
+
+
+@pytest.mark.parametrize("compiler", ["none", "eager"])
+def test_the_layers_of_a_whole_model_are_compiled_as_the_settings_say(
+    compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        training_loop, "compiled_layers", lambda _, backend: asked.append(backend) or nullcontext()
+    )
+    tiny.run(tmp_path, compiler=compiler)
+    assert asked == [compiler]
 
 
 @pytest.mark.parametrize(("compiler", "compiled"), [("none", []), ("eager", [{"backend": "eager"}])])

@@ -28,7 +28,7 @@ def test_settings_survive_a_round_trip_with_the_kind_of_selection(select: Lowest
         ({"epochs": -1.0}, "epochs=-1.0 must be above 0"),
         ({"epochs": math.inf}, "epochs=inf must be a finite number"),
         ({"steps": 5, "seed": -1}, "seed=-1 is too small; it must be at least 0"),
-        ({"steps": 5, "seed": 2**32}, "seed=4294967296 is too large"),
+        ({"steps": 5, "seed": 2**32}, "seed=4294967296 is too large; use at most 4294967295"),
         ({"steps": 5, "learning_rate": math.nan}, "learning_rate=nan must be above 0"),
         ({"steps": 5, "learning_rate": math.inf}, "learning_rate=inf must be a finite number"),
         ({"steps": 5, "weight_decay": math.nan}, "weight_decay=nan is too small"),

@@ -104,4 +104,6 @@ def test_the_gradient_of_two_turns_has_the_norm_of_their_parts_together() -> Non
     shared: dict[str, Any] = {"stop": 0, "parts": {}, "counts": {}}
     first = Totals(loss=6.0, targets=4, tokens=10, gradient_norm=3.0, **shared)
     both = first.and_then(Totals(loss=2.0, targets=2, tokens=7, gradient_norm=4.0, **shared))
+    one, none = (Totals(loss=6.0, targets=count, tokens=10, gradient_norm=3.0, **shared) for count in (1, 0))
+    assert [each.mean_loss for each in (first, one, none)] == [1.5, 6.0, 6.0]
     assert (both.gradient_norm, both.loss, both.targets, both.tokens) == (5.0, 10.0, 4, 17)
