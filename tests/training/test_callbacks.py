@@ -151,7 +151,20 @@ def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
     draw_curves(records, tmp_path / "curves.png", kept=2)
 
     panels = [axes for axes in drawn[0].axes if axes.get_visible()]
-    assert len(panels) == 7  # of a grid of eight
+    assert (len(panels), len(drawn[0].axes)) == (7, 8)  # two rows of four
+    lines = {line.get_label(): line for line in panels[0].get_lines()}
+    assert [lines[name].get_linestyle() for name in ("training", "validation")] == ["-", "-"]
+    assert [lines[name].get_marker() for name in ("training", "validation")] == ["None", "o"]
+    draw_curves(records[:2], tmp_path / "curves.png")  # a line needs two points
+    lines = {line.get_label(): line for line in drawn[1].axes[0].get_lines()}
+    assert [lines[name].get_marker() for name in ("training", "validation")] == [".", "o"]
+    pairs = [
+        {"kind": kind, "step": step, "rouge1": 1.0, "rougeL": 2.0}
+        for step in (1, 2)
+        for kind in ("train", "validation")
+    ]
+    draw_curves(pairs, tmp_path / "curves.png")
+    assert drawn[2].axes[0].get_legend_handles_labels()[1] == ["rouge1", "rougeL"]
     for axes in panels:
         assert axes.get_title()
         assert axes.get_xlabel() == "optimizer step"

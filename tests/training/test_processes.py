@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from precis.nn import vocabulary_scores
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import InTurn, Loss, smoothed_cross_entropy
-from precis.training import JsonLines, load_weights
+from precis.training import JsonLines, load_weights, processes
 from precis.training.callbacks import read_metrics
 from precis.training.processes import main_process_first, sharding_is_asked_for, wait_for_everyone
 from precis_text.errors import UserError
@@ -250,3 +250,8 @@ def test_a_way_of_sharding_that_the_loop_does_not_go_is_refused(
         monkeypatch.setenv(name, value)
     with pytest.raises(UserError, match=message):
         sharding_is_asked_for()
+
+
+def test_a_parameter_that_is_not_sharded_gets_the_whole_value() -> None:
+    value = torch.arange(4.0)
+    assert torch.equal(processes._piece_of(value, like=torch.zeros(4)), value)

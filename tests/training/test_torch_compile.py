@@ -61,7 +61,12 @@ def test_a_layer_may_be_several_graphs_unless_a_test_asks_for_one(
     whole: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr(torch, "compile", lambda run, *, backend, fullgraph: asked.append(fullgraph) or run)
+
+    def compiled(run: Callable[..., Any], *, backend: str, fullgraph: bool) -> Callable[..., Any]:
+        asked.append(fullgraph)
+        return run
+
+    monkeypatch.setattr(torch, "compile", compiled)
     model = ZCodePPForConditionalGeneration(ZCodePPConfig(**SIZE, encoder_layers=1, decoder_layers=1))
     with compiled_layers(model, "eager", **({} if whole is None else {"whole": whole})):
         model.train()(input_ids=torch.ones(1, 3, dtype=torch.long), labels=torch.ones(1, 3, dtype=torch.long))

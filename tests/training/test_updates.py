@@ -1,7 +1,9 @@
 """A step waits for the device once; seeds are a pure function of the place in a run."""
 
 import itertools
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from precis.training.updates import Totals, mixed_seed, scalars, seed_position
+from precis.training.updates import Totals, Updater, mixed_seed, scalars, seed_position
 from tests.training import tiny
 
 
@@ -100,6 +102,24 @@ def test_the_same_place_draws_the_same_numbers_whatever_came_before() -> None:
     assert torch.equal(draws[0], draws[1])
 
 
+def test_gradients_are_synchronized_with_the_last_micro_batch() -> None:
+    asked: list[object] = []
+    model = tiny.TinyModel()
+    updater = object.__new__(Updater)
+    updater._model = model
+
+    def no_sync(owner: object) -> AbstractContextManager[None]:
+        asked.append(owner)
+        return nullcontext()
+
+    accelerator: Any = SimpleNamespace(no_sync=no_sync)
+    updater.accelerator = accelerator
+    for last in (True, False):
+        with updater._sync_only_if(last):
+            pass
+        assert asked == ([] if last else [model])
+
+
 def test_the_gradient_of_two_turns_has_the_norm_of_their_parts_together() -> None:
     shared: dict[str, Any] = {"stop": 0, "parts": {}, "counts": {}}
     first = Totals(loss=6.0, targets=4, tokens=10, gradient_norm=3.0, **shared)
@@ -107,3 +127,4 @@ def test_the_gradient_of_two_turns_has_the_norm_of_their_parts_together() -> Non
     one, none = (Totals(loss=6.0, targets=count, tokens=10, gradient_norm=3.0, **shared) for count in (1, 0))
     assert [each.mean_loss for each in (first, one, none)] == [1.5, 6.0, 6.0]
     assert (both.gradient_norm, both.loss, both.targets, both.tokens) == (5.0, 10.0, 4, 17)
+    assert first.and_then(one).loss == 6.0 + 4 * 6.0  # a loss a target weighs as much in either turn
