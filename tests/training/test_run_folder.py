@@ -100,6 +100,11 @@ def test_a_restart_forgets_checkpoints_and_metrics(tmp_path: Path) -> None:
     ]
 
 
+def test_a_run_makes_its_folder_with_those_above_it(tmp_path: Path) -> None:
+    tiny.run(tmp_path / "runs" / "first", steps=1)
+    assert (tmp_path / "runs" / "first" / "checkpoints").is_dir()
+
+
 def test_a_warm_up_longer_than_the_run_is_mentioned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for steps, share in ((12, 1), (20, 2)):
         tiny.run(tmp_path / str(steps), steps=steps, warmup_steps=steps)
