@@ -97,6 +97,7 @@ def test_position_scores_of_every_length_are_aligned_and_the_same_numbers(
         handed.clear()
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("kept", [("c2p",), ("p2c",), ("c2p", "p2c")])
 def test_padding_and_either_score_alone_are_aligned(
     handed: list[torch.Tensor], kept: tuple[str, ...]
@@ -117,6 +118,7 @@ def test_padding_and_either_score_alone_are_aligned(
         handed.clear()
 
 
+@pytest.mark.many_steps
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_masks_dense_scores_and_prefixes_are_aligned(handed: list[torch.Tensor], dtype: torch.dtype) -> None:
     width, lowest = 8, torch.finfo(dtype).min

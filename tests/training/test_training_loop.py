@@ -202,6 +202,14 @@ def test_validation_runs_in_the_precision_of_training(tmp_path: Path) -> None:
     assert seen == [torch.bfloat16]
 
 
+def test_on_the_cpu_nothing_is_fetched_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetched(*_: object) -> None:
+        raise AssertionError("there is no other memory to copy to")
+
+    monkeypatch.setattr(training_loop, "Prefetched", fetched)
+    tiny.run(tmp_path, steps=1)
+
+
 @pytest.mark.parametrize("compiler", ["none", "eager"])
 def test_the_layers_of_a_whole_model_are_compiled_as_the_settings_say(
     compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -135,6 +135,7 @@ def test_a_batch_finds_nothing_of_the_one_before() -> None:
     assert counted.captured == 2
 
 
+@pytest.mark.long
 def test_limits_of_length_share_a_graph_and_other_rules_do_not() -> None:
     counted = Counted()
     loop = FastDecoder(model(), AsGiven(), capture=counted)
