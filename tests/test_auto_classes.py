@@ -30,6 +30,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LATER = "from transformers import AutoModel\nimport precis"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", ["import precis", pytest.param(LATER, marks=pytest.mark.slow)])
 def test_auto_classes_open_our_folders_after_importing_precis_alone(folders: Path, first: str) -> None:
     code = f"""

@@ -45,10 +45,12 @@ def threads_after(*calls: str, **variables: str) -> list[int]:
     return [int(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.long
 def test_the_default_applies_once_and_a_number_always() -> None:
     assert dict(zip(DECIDED, threads_after(*DECIDED), strict=True)) == DECIDED
 
 
+@pytest.mark.long
 def test_a_variable_is_kept() -> None:
     assert threads_after("use_threads(None)", OMP_NUM_THREADS="6") == [6]
 

@@ -57,6 +57,7 @@ ELSEWHERE = {
 CODE = ("benchmarks", "faults", "experiments", "tools", "docs", "examples", "packages", "tests")
 
 
+@pytest.mark.long
 def test_what_pages_and_docstrings_name_exists() -> None:
     found = {
         (text.name, one)

@@ -36,6 +36,7 @@ def test_the_default_model_is_ranked_and_reads_whole_documents() -> None:
     assert summary.tokens_read == summary.document_tokens > 10_000
 
 
+@pytest.mark.long
 def test_a_long_document_pauses_so_that_others_come_in_between_and_nothing_changes() -> None:
     extractor = open_extractor("default")
     long = " ".join(

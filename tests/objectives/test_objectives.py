@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.long
 def test_objectives_of_texts_do_not_import_transformers() -> None:
     names = "causal, encoder_heads, future_tokens, losses, sequence_to_sequence"
     code = f"from precis.objectives import {names}; import sys; print('transformers' in sys.modules)"

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 PROGRAM = """
 import signal
@@ -39,6 +40,7 @@ with listen(address.host, 0) as opened:
 """
 
 
+@pytest.mark.long
 def test_a_model_that_still_works_does_not_abort_the_process() -> None:
     root = Path(__file__).parents[2]
     with subprocess.Popen(

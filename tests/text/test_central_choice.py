@@ -1,6 +1,6 @@
 """The scores without a model: headings and asides have none, and each of the three reasons raises a score."""
 
-from precis_text.central_choice import central_scores
+from precis_text.central_choice import central_scores, scores_in_language
 from precis_text.units import extraction_units
 
 GERMAN = """Die Fähre auf dem See
@@ -28,3 +28,18 @@ def test_of_equal_sentences_the_first_is_worth_most() -> None:
     found = [*scores(" ".join(f"Ein {word}es Haus steht." for word in words)).values()]
     assert found == sorted(found, reverse=True)
     assert found[0] > found[-1]
+
+
+ENGLISH = "The mill turns on Friday. The council closed the old bridge, and the ferry carries the people."
+RUSSIAN = "Мельница работает в пятницу. Совет закрыл старый мост, и паром перевозит людей через реку."
+
+
+def test_a_scorer_is_used_for_its_languages_and_one_of_several_for_their_scripts() -> None:
+    for text, languages, is_used in (
+        (ENGLISH, (), True), (RUSSIAN, (), True), (ENGLISH, ("en",), True), (RUSSIAN, ("en",), False),
+        (RUSSIAN, ("en", "de"), False), (RUSSIAN, ("en", "ru"), True), (ENGLISH, ("de", "fr"), True),
+    ):  # fmt: skip
+        units = extraction_units(text)
+        scores = [0.1 + place for place in range(len(units))]
+        assert (scores_in_language(units, scores, languages) == scores) is is_used, (text, languages)
+        assert is_used or scores_in_language(units, scores, languages) == central_scores(units)

@@ -122,3 +122,13 @@ def test_number_words_have_their_values(code: str, word: str, value: float) -> N
 def test_months_are_twelve_and_only_german_nouns_have_capitals() -> None:
     assert {code: len(known.months) for code, known in languages().items()} == dict.fromkeys(languages(), 12)
     assert [code for code, known in languages().items() if known.capitalizes_nouns] == ["de"]
+
+
+def test_german_says_ones_before_tens() -> None:
+    numbers = {code: languages()[code].numbers for code in ("de", "en")}
+    assert (numbers["de"]["einundzwanzig"], numbers["de"]["neunundneunzig"], numbers["en"]["twenty"]) == (
+        21,
+        99,
+        20,
+    )
+    assert not [word for word in numbers["en"] if word.endswith("undtwenty")]

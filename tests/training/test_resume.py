@@ -19,7 +19,7 @@ from precis.storage.locks import locked
 from precis.training import JsonLines, TrainSettings
 from precis_text.errors import RunError, UserError
 from tests.training import tiny
-from tests.training.kills import Harness, Make, differences
+from tests.training.kills import Harness, Make, Report, differences
 
 
 def small_run() -> Mapping[str, Any]:
@@ -52,10 +52,16 @@ def seldom_saved_run() -> Mapping[str, Any]:
 def _kill(folder: Path, *, runs: int, kills: int, seed: int, make: Make = small_run) -> None:
     harness = Harness(make, folder)
     rng = random.Random(seed)
-    reports = [harness.kill_and_resume(f"run-{n}", kills=kills, rng=rng) for n in range(runs)]
+    reports: list[Report] = []
+    met = False
+    while len(reports) < runs or (
+        not met and len(reports) < runs + 5
+    ):  # a busy machine may be hit between saves
+        reports.append(harness.kill_and_resume(f"run-{len(reports)}", kills=kills, rng=rng))
+        met = met or any(kill.unfinished for kill in reports[-1].kills)
 
-    assert [report.differences for report in reports] == [()] * runs, reports
-    assert any(kill.unfinished for report in reports for kill in report.kills)
+    assert [report.differences for report in reports] == [()] * len(reports), reports
+    assert met
 
 
 def test_runs_killed_at_random_and_while_saving_end_bit_identically(tmp_path: Path) -> None:

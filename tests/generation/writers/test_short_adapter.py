@@ -85,6 +85,7 @@ def test_a_short_summary_is_that_of_the_adapter_and_a_longer_one_that_of_the_mod
     assert _text("none", **_LONG)[0] != _text(adapter, **_LONG)[0]
 
 
+@pytest.mark.long
 def test_none_leaves_the_adapter_out_and_a_named_one_replaces_it(package: Path, tmp_path: Path) -> None:
     own = write_adapter(tmp_path / "own", seed=3)
     assert _text("none", **_SHORT) == (_text("none", **_SHORT)[0], False)
@@ -120,6 +121,7 @@ def test_a_changed_adapter_and_one_of_another_model_are_refused(package: Path, t
         open_writer("writer")
 
 
+@pytest.mark.long
 def test_threads_that_ask_for_both_lengths_at_once_get_what_each_gets_alone(package: Path) -> None:
     made = open_writer("writer", check="free")
     lengths = [_SHORT, _LONG] * 3
@@ -219,6 +221,7 @@ def test_a_document_that_is_its_own_summary_and_a_model_without_an_adapter_say_s
     assert (kept.kept, kept.adapted, without.adapted) == (True, False, False)
 
 
+@pytest.mark.long
 def test_summarize_says_whether_the_adapter_was_used(
     package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -248,6 +251,7 @@ def _asked(length: Length) -> Ask:
     return Ask(model="m", mode="abstract", length=length)
 
 
+@pytest.mark.long
 def test_the_service_switches_by_request_and_counts_shared_weights_once(package: Path) -> None:
     served, plain = (ServedModel.load("writer", name="m", adapter=adapter) for adapter in (None, "none"))
     for length, adapted in ((make_length(words=40), True), (make_length(words=60), False)):

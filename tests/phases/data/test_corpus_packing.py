@@ -214,6 +214,7 @@ def _books(folder: Path, count: int) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_few_books_warn_and_the_named_share_gives_a_block_to_validate_on(tmp_path: Path, words: str) -> None:
     told: list[str] = []
     books = _books(tmp_path / "books", 5)

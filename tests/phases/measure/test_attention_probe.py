@@ -245,6 +245,7 @@ def test_adapters_of_unlike_instructions_are_refused(bart: Path, tmp_path: Path)
     assert reading.facts["instruction"] == ""
 
 
+@pytest.mark.long
 def test_the_tokens_of_one_document_are_named(bart: Path, tmp_path: Path) -> None:
     reading = read_for_probing(bart, PAIRS[:1], max_source=20, max_target=5)
     write_attention(mean_attention(reading), reading, tmp_path / "one")

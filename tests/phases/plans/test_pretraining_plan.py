@@ -43,6 +43,7 @@ def test_a_plan_needs_a_folder_only_to_run() -> None:
         planned.run()
 
 
+@pytest.mark.long
 def test_memory_is_computed_in_bf16_unless_the_precision_is_named() -> None:
     assert "computed in bf16" in precis.plan_pretraining(recipe="zcodepp-micro").memory()
     assert "computed in fp32" in precis.plan_pretraining(recipe="zcodepp-micro", precision="fp32").memory()

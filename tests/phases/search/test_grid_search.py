@@ -138,6 +138,7 @@ def test_fewer_trials_are_distinct_points_and_more_of_them_later_add_to_these(
     assert {trial.number: trial.values for trial in first.trials}.items() <= tried.items()
 
 
+@pytest.mark.long
 def test_the_seed_says_which_points(tmp_path: Path) -> None:
     def order(name: str, seed: int) -> list[Any]:
         grid = {"a": (1, 2, 3), "b": (0.1, 0.2)}

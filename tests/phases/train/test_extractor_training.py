@@ -124,6 +124,7 @@ def test_a_column_without_a_file_of_pairs_is_refused(model: Path, tmp_path: Path
         precis.train_extractor(model, "samsum", out=tmp_path / "run", document_column="body")
 
 
+@pytest.mark.long
 def test_few_pairs_get_enough_steps_and_a_short_warmup(model: Path, tmp_path: Path) -> None:
     told: list[str] = []
     small = ["scorer.width=16", "scorer.heads=2", "scorer.layers=1"]

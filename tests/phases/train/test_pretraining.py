@@ -190,6 +190,7 @@ def test_a_run_does_not_write_over_the_model_that_it_starts_from(tmp_path: Path,
     assert (run / "model" / "model.safetensors").exists()
 
 
+@pytest.mark.long
 def test_what_is_exported_is_the_last_model(
     tmp_path: Path, packed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

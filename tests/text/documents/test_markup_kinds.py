@@ -671,6 +671,7 @@ def test_a_line_of_markdown_that_has_marks_like_our_own_is_kept_without_them() -
     assert [place.line for place in found.places] == [1, 3]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["&amp;\n" * 60_000, "<b>\n" * 60_000, "- a\n" * 60_000, "`a\n" * 60_000])
 def test_the_lines_of_long_markdown_are_found_in_time(text: str) -> None:
     began = time.process_time()

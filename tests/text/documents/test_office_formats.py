@@ -143,6 +143,7 @@ def test_a_locked_open_document_says_so() -> None:
         (r"The mill turns.\par It \'fcberdauert \u8364?12.\par", "The mill turns.\n\nIt überdauert €12."),
         (r"In 1841{\super 3} it held 10{\super 6} litres.\par", "In 1841 it held 10⁶ litres."),
         (r"In 1841\super 3\nosupersub  it.\par", "In 1841 it."),
+        (r"In 1841{\super 3 }it held.\par", "In 1841 it held."),
         (
             r"It{\super\chftn}{\footnote\chftn Grey {\i stone}.} turns.\par Then.\par",
             "It turns.\n\nThen.\n\nGrey stone.",
