@@ -252,6 +252,20 @@ def test_a_cap_is_filled_until_85_percent_are_used() -> None:
     assert choose(sentences_of(20, 13, 5), [0.9, 0.2, 0.1], make_length(words=40), words=0) == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("text", "fills"),
+    [
+        ("- Expand export opportunities", False),
+        ("- Heat pump instead of gas", True),
+        ("The bridge is closed.", True),
+        ("closed until may", False),
+    ],
+)
+def test_a_fragment_of_few_words_fills_no_cap(text: str, fills: bool) -> None:
+    read = Read([sentences_of(30).units[0], TextUnit(text, 0, 0)])
+    assert choose(read, [0.9, 0.3], make_length(words=40), words=0) == ([0, 1] if fills else [0])
+
+
 def test_messages_that_say_almost_nothing_do_not_fill_a_cap_also_where_prose_is() -> None:
     read = sentences_of(24, 12, 12)
     message = TextUnit(f"Ann: {read.units[1].text}", 0, 0, speaker="Ann")

@@ -29,7 +29,7 @@ _SMALL_TOKENS = 56
 _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
 _JUNK = 0.05  # least worth that fills a cap with messages of a conversation, relative to the best
 _AGAIN = 64  # best groups that are read again after each choice
-_FEWEST = 3  # fewest words of a unit that is not the only one
+_FEWEST, _FRAGMENT = 3, 5  # fewest words of a unit that is not the only one, and of a fragment that fills a cap
 _IN_TURN = 1.5  # factor on the score of a unit next to a chosen one of the same speaker
 _PAIRED = 0.8  # factor on the score of a sentence that is chosen together with the one that it points to
 _ALONE = 0.79  # the same for one that answers a question, without that other one
@@ -155,6 +155,10 @@ class _Extract:
         pairs = self._pairs(place)
         return len(pairs & self._seen) > _SAME * len(pairs)
 
+    def may_fill(self, place: int) -> bool:
+        unit = self._units[place]
+        return self.sizes[place] >= (_FEWEST if unit.speaker or ENDED.search(unit.text) else _FRAGMENT)
+
     def without_chosen(self, group: Sequence[int]) -> list[int]:
         """Return the units of a group that are not chosen yet."""
         return [place for place in group if place not in self.chosen]
@@ -177,7 +181,7 @@ def _fill(extract: _Extract, waiting: _Waiting, limit: float, *, least: float) -
             return
         place, new = group[-1], extract.without_chosen(group)
         fits = extract.spent + sum(extract.costs[each] for each in new) <= limit
-        if new and fits and extract.sizes[place] >= _FEWEST and not extract.says(place):
+        if new and fits and extract.may_fill(place) and not extract.says(place):
             extract.add(new)
             waiting.choose(new)
 
