@@ -179,6 +179,7 @@ def test_a_folder_of_others_is_neither_read_nor_replaced(tmp_path: Path) -> None
         export_onnx("anything", tmp_path)
 
 
+@pytest.mark.long
 def test_the_model_that_comes_with_precis_chooses_the_same_units(tmp_path: Path) -> None:
     import precis_onnx
 

@@ -55,6 +55,7 @@ def test_a_variable_is_kept() -> None:
     assert threads_after("use_threads(None)", OMP_NUM_THREADS="6") == [6]
 
 
+@pytest.mark.long
 def test_a_forked_process_decides_for_itself() -> None:
     assert threads_after(FORKED) == [1, 3]
 

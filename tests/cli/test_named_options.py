@@ -111,6 +111,7 @@ def faults(text: str, of: frozenset[str] | None = None) -> Iterator[str]:
     yield from (one for one in _OPTION.findall(rest) if one not in ((of or known()) | OF_OTHERS.keys()))
 
 
+@pytest.mark.long
 def test_every_option_in_a_message_exists_in_some_command() -> None:
     found = [
         f"{file.relative_to(ROOT)}:{line}: {fault}"

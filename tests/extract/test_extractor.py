@@ -173,6 +173,7 @@ def test_documents_of_all_lengths_have_the_vectors_and_scores_that_they_have_alo
         assert found.words == pytest.approx(own[0].words, rel=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["zcodepp", "bart"])
 @pytest.mark.parametrize("length", [{"words": 12}, {"sentences": 2}, {"tokens": 30}, {}])
 def test_documents_of_all_lengths_have_the_extracts_that_they_have_alone(

@@ -34,6 +34,7 @@ def logits(model: torch.nn.Module) -> torch.Tensor:
         return model(_IDS).logits
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_logits_are_those_of_the_model_in_transformers(tmp_path: Path, kind: str) -> None:
     model = random_model(kind)

@@ -17,6 +17,7 @@ print(fisher_exact.__module__.partition(".")[0])
 """
 
 
+@pytest.mark.long
 def test_stems_need_no_library_of_statistics_and_leave_nltk_whole() -> None:
     done = subprocess.run([sys.executable, "-c", STEM], capture_output=True, text=True, check=True)
     loaded, source = done.stdout.split("\n")[:2]

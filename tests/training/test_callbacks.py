@@ -82,6 +82,7 @@ def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
     assert [event.step for event in events.Scalars("validation/nll")] == [12]
 
 
+@pytest.mark.long
 @pytest.mark.draws
 def test_the_curves_are_drawn_at_validations_and_at_the_end(tmp_path: Path) -> None:
     drawn: list[bool] = []

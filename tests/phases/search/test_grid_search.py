@@ -169,6 +169,7 @@ def test_an_interrupted_trial_goes_on_from_its_checkpoint(model: str, data: Path
     assert whole.trials[0].number == run_it(model, data, out, RATES).trials[0].number
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_of_taking_a_trial_loses_no_point(tmp_path: Path) -> None:
     grid = {"a": (1, 2), "b": (3, 4)}
 
@@ -210,6 +211,7 @@ def test_decoding_goes_on_where_it_was(
     assert len(done.decodings) == 3
 
 
+@pytest.mark.long
 def test_a_diverging_trial_fails_and_the_search_goes_on(model: str, data: Path, tmp_path: Path) -> None:
     rates = (*NOTHING[:1], *NOTHING[2:], "learning_rate=1e-3,1e30", *NO_DECODING)
     steps = ("train.steps=6", "train.warmup_steps=0")
@@ -238,6 +240,7 @@ def test_another_failure_ends_the_search_and_its_trial_stays_open(
     assert [trial.value is None for trial in done.trials] == [False]
 
 
+@pytest.mark.long
 def test_trials_of_a_new_model_share_one_tokenizer(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
