@@ -91,7 +91,8 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
     part, above, is_section = "", "", False
     for place, unit in enumerate(source.units):
         heads = {name for name, head in known.heads.items() if not unit.speaker and head.fullmatch(unit.text)}
-        heads |= {"decisions"} if announces(unit) and known.decides(unit.text.rstrip(" :")) else set()
+        if not heads and announces(unit) and known.decides(unit.text.rstrip(" :")):
+            heads = {"decisions"}
         is_other = unit.heading and not unit.aside and source.passages.at(unit.start).heading != above
         is_item = (unit.numbered or _ITEM.match(unit.text)) and not (unit.heading and _ITEM.match(above))
         if heads:

@@ -294,7 +294,6 @@ def _assemble(parts: Path, place: Path) -> None:
 
 def _line(row: dict[str, str]) -> bytes:
     found = json.loads(row["record"])
-    own = {
-        ("row_id" if name == "id" else name): value for name, value in found.items()
-    }  # `id` is that in the batch
+    # `id` is that of the document in the batch
+    own = {("row_id" if name == "id" else name): value for name, value in found.items()}
     return json.dumps({"id": row["id"], "status": row["status"], **own}, ensure_ascii=False).encode() + b"\n"

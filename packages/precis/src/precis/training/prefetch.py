@@ -45,9 +45,8 @@ class Prefetched:
 
     def _made(self, step: int, stream: Any) -> TrainingBatch:
         batch = self._batches.batch(step)
-        with (
-            nullcontext() if stream is None else torch.cuda.stream(stream)
-        ):  # each thread has its own current stream
+        # Each thread has its own current stream
+        with nullcontext() if stream is None else torch.cuda.stream(stream):
             return batch if stream is None else batch.to(self._device)
 
     def _stream(self) -> Any:

@@ -39,7 +39,7 @@ _FORMAT = JournalFormat(
 
 
 def refuse_existing(path: Path, sources: Sequence[str] = ()) -> None:
-    """Refuse a file that exists, unless an interrupted command has almost finished it.
+    """Refuse a file that exists, unless an interrupted command has almost finished it; remove a lock that it left.
 
     Args:
         sources: the files and folders to summarize, which must not be overwritten.
