@@ -316,13 +316,29 @@ def test_an_address_where_no_cluster_is_is_refused_at_once(
 
 def test_nobody_else_may_read_the_token_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    _keep_token_private()
+    _keep_token_private(is_ours=False)
     token = tmp_path / ".ray" / "auth_token"
     assert token.parent.stat().st_mode & 0o777 == 0o700
     token.write_text("secret")
     token.chmod(0o644)
-    _keep_token_private()
+    _keep_token_private(is_ours=True)
     assert token.stat().st_mode & 0o777 == 0o600
+    assert token.read_text() == "secret"
+
+
+def test_the_token_of_a_ray_on_this_machine_is_private_from_its_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(Path, "chmod", lambda self, mode: None)
+    (tmp_path / ".ray").mkdir(mode=0o755)
+    _keep_token_private(is_ours=False)
+    assert not any((tmp_path / ".ray").iterdir()), "a cluster has a token of its own"
+    _keep_token_private(is_ours=True)
+    (token,) = (tmp_path / ".ray").iterdir()
+    assert token.name == "auth_token"
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert len(token.read_text()) == 64
 
 
 def test_the_handler_of_sigterm_is_ours_again_after_ray_has_set_one() -> None:

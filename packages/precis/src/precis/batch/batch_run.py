@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -27,6 +28,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pyarrow as arrow
@@ -121,7 +123,7 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
     import ray.data
 
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    _keep_token_private()
+    _keep_token_private(is_ours=batch.address is None)
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     workers = batch.workers or available_cores()
     here = {"address": "local", "num_cpus": workers + _SPARE, "include_dashboard": False}
@@ -134,7 +136,6 @@ def _cluster(batch: BatchRun) -> Iterator[None]:
             raise UserError(
                 f"--address {batch.address or 'local'}: Ray does not start: {first_line(error)}"
             ) from None
-        _keep_token_private()
         yield
 
 
@@ -153,12 +154,21 @@ def _to_the_end(start: Callable[[], object], end: Callable[[], object]) -> Itera
             end()
 
 
-def _keep_token_private() -> None:
-    """Hide the token that Ray writes to the home folder from other users: with it they could run code."""
-    with suppress(OSError, RuntimeError):  # there is none, or it is somebody else's
-        folder = Path.home() / ".ray"
-        folder.mkdir(mode=0o700, exist_ok=True)  # Ray would make it for everybody to enter
-        (folder / "auth_token").chmod(0o600)
+def _keep_token_private(*, is_ours: bool) -> None:
+    """Hide the token in the home folder with which Ray lets programs in: a reader of it can run code.
+
+    Args:
+        is_ours: Ray is to start on this machine, so a missing token is made. Others could read one that Ray makes.
+    """
+    with suppress(OSError, RuntimeError):  # it is somebody else's, or there is no home
+        token = Path.home() / ".ray" / "auth_token"
+        token.parent.mkdir(mode=0o700, exist_ok=True)
+        with NamedTemporaryFile("w", dir=token.parent) as made, suppress(FileExistsError):
+            made.write(secrets.token_hex(32))
+            made.flush()
+            if is_ours:
+                os.link(made.name, token)  # whole at once, and for one of two that start together
+        token.chmod(0o600)
 
 
 def _refuse_unreachable(address: str) -> None:
