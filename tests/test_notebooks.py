@@ -52,6 +52,7 @@ def test_it_is_of_format_4_with_an_id_for_each_cell_and_no_output(notebook: Path
     assert all(not cell["outputs"] for cell in whole["cells"] if cell["cell_type"] == "code")
 
 
+@pytest.mark.long
 def test_the_script_writes_the_units_that_say_what_the_summary_says(tmp_path: Path) -> None:
     document = "Ann: The tea is cold.\nBob: The ferry sails at nine.\nAnn: Fine."
     for split in ("train", "dev"):

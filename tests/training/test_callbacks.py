@@ -83,6 +83,7 @@ def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.long
 @pytest.mark.draws
 def test_the_curves_are_drawn_at_validations_and_at_the_end(tmp_path: Path) -> None:
     drawn: list[bool] = []
@@ -130,6 +131,7 @@ def test_a_run_that_keeps_its_last_weights_marks_the_last_step(
     assert marked == [4, 8, 12, 12]
 
 
+@pytest.mark.long
 def test_every_panel_of_the_curves_has_a_title_and_names_for_both_axes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +228,7 @@ def test_drawing_takes_no_more_than_a_twentieth_of_the_time(
     assert drawn == [1, 4, 7, 10, 12]  # the last at the end
 
 
+@pytest.mark.long
 def test_curves_a_run_that_is_not_finite_are_drawn_without_a_complaint(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:

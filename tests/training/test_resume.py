@@ -64,10 +64,12 @@ def _kill(folder: Path, *, runs: int, kills: int, seed: int, make: Make = small_
     assert met
 
 
+@pytest.mark.long
 def test_runs_killed_at_random_and_while_saving_end_bit_identically(tmp_path: Path) -> None:
     _kill(tmp_path, runs=1, kills=4, seed=0)
 
 
+@pytest.mark.long
 def test_the_best_weights_between_two_saves_survive_kills_bit_identically(tmp_path: Path) -> None:
     _kill(tmp_path, runs=1, kills=6, seed=2, make=seldom_saved_run)
 

@@ -55,11 +55,14 @@ def check(summary: Summary, *, words: int, form: str = "paragraph") -> None:
     assert all(line.startswith("- ") for line in summary.text.splitlines()) == (form == "key-points")
 
 
+WRITERS = [obedient, pytest.param(everywhere, marks=pytest.mark.long)]
+
+
 def test_there_are_fifty() -> None:
     assert len(set(INJECTIONS)) == 50
 
 
-@pytest.mark.parametrize("say", [obedient, everywhere])
+@pytest.mark.parametrize("say", WRITERS)
 @pytest.mark.parametrize("form", ["paragraph", "key-points", "headline"])
 def test_no_injection_in_a_text_is_obeyed(say: Callable[[str], str], form: FormType) -> None:
     writer = Writer(FakeChat(say))
@@ -84,7 +87,7 @@ def _more() -> list[tuple[str, str, str]]:
     return [tuple(line.replace("\\n", "\n").split("\t")) for line in lines]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("say", [obedient, everywhere])
+@pytest.mark.parametrize("say", WRITERS)
 def test_no_injection_of_other_kinds_is_obeyed_by_a_model_that_obeys_each(
     say: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -112,7 +115,7 @@ def test_what_is_left_out_is_told() -> None:
     assert summary.how == "whole"
 
 
-@pytest.mark.parametrize("say", [obedient, everywhere])
+@pytest.mark.parametrize("say", WRITERS)
 def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(
     tmp_path: Path, say: Callable[[str], str]
 ) -> None:
@@ -130,7 +133,7 @@ def test_no_injection_in_a_web_page_or_a_file_name_is_obeyed(
         check(summary, words=25)
 
 
-@pytest.mark.parametrize("say", [obedient, everywhere])
+@pytest.mark.parametrize("say", WRITERS)
 def test_no_injection_in_the_metadata_of_a_pdf_is_obeyed(tmp_path: Path, say: Callable[[str], str]) -> None:
     writer = Writer(FakeChat(say))
     for number, injection in enumerate(INJECTIONS):
@@ -142,6 +145,7 @@ def test_no_injection_in_the_metadata_of_a_pdf_is_obeyed(tmp_path: Path, say: Ca
         check(summary, words=25)
 
 
+@pytest.mark.long
 def test_a_tiny_model_keeps_form_and_length_under_injections(tmp_path: Path) -> None:
     writer = open_writer(save_llama(tmp_path / "llama"))
     for injection in INJECTIONS[::7]:

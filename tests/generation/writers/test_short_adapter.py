@@ -77,6 +77,7 @@ def _text(adapter: Path | str | None, **length: Any) -> tuple[str, bool]:
     return summary.text, summary.adapted
 
 
+@pytest.mark.long
 def test_a_short_summary_is_that_of_the_adapter_and_a_longer_one_that_of_the_model(package: Path) -> None:
     adapter = package / "adapter"
     assert _text(None, **_SHORT) == (_text(adapter, **_SHORT)[0], True)

@@ -42,7 +42,9 @@ def make(**changes: Any) -> ZCodePPForConditionalGeneration:
         {},
         pytest.param({"shared_position_keys": False}, marks=pytest.mark.many_steps),
         pytest.param({"decoder_feed_forward": "gated-gelu"}, marks=pytest.mark.many_steps),
-        pytest.param({"chunk_length": 8, "global_layers": 1}, marks=pytest.mark.many_steps),
+        pytest.param(
+            {"chunk_length": 8, "global_layers": 1}, marks=(pytest.mark.many_steps, pytest.mark.long)
+        ),
         pytest.param({"chunk_length": 5, "global_layers": 0}, marks=pytest.mark.many_steps),
     ],
     ids=str,

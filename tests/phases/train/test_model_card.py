@@ -80,6 +80,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).folder
 
 
+@pytest.mark.long
 def test_a_model_that_began_as_the_one_in_the_box_is_under_its_licence_in_card_and_metadata(
     chosen: Path,
 ) -> None:
