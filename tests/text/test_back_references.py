@@ -22,6 +22,9 @@ from precis_text.back_references import has_back_reference, has_inner_reference
         "This bridge is new.",
         "Consistent with this, prices fell.",
         "A similar wall was built.",
+        "In the meantime, nobody came.",
+        "Further, the walls were built.",
+        "Some walls are red, for example.",
     ],
 )
 def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
@@ -42,6 +45,9 @@ def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
         "Here, we build bridges.",
         "This code example opens a window.",
         "This page describes it.",
+        "Further walls were built.",
+        "Some walls, for example those of the hall, are red.",
+        "The first one is the hall of May.",
         "It is important that the bridge opens.",
         "It is with mixed emotions that Ann leaves.",
         "It was agreed to sell the boat.",

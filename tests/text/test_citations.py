@@ -8,6 +8,15 @@ from precis_text.units import extraction_units
 CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu & Li, 2011) (Po, 2010)"
 
 
+def test_marks_of_quoted_mail_go_where_indented_lines_were_joined() -> None:
+    mail = "Subject: Keys    > Can we say if   > 1) the key is lost   > or 2) the door is open   > when a > b?   > Ann"
+    assert Citations.of(mail).left_out(
+        "> Can we say if > 1) the key is lost > or so, when a > b or 3 > 2?"
+    ) == ("Can we say if 1) the key is lost or so, when a > b or 3 > 2?")
+    few = mail.replace("   > Ann", "")
+    assert "> 1)" in Citations.of(few).left_out("Can we say if > 1) the key is lost?")
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -29,6 +38,11 @@ CITING = "(Gray, 1978) (Lee et al., 2001; Kim and Park, 2004a) (Ray, 1999) (Wu &
         ("Mice sleep <cit> . They rest <cit>, <cit>.", "Mice sleep. They rest."),
         ("Mice sleep @xcite , and rest <cit>-<cit>.", "Mice sleep, and rest."),
         ("It rose (see ) and fell (e.g.,).", "It rose and fell."),
+        (
+            "It depends on the phase (see and ) of the wave (e.g., , and ).",
+            "It depends on the phase of the wave.",
+        ),
+        ("It was little studied (Du Pont et al.).", "It was little studied."),
         ("It has been confirmed ().", "It has been confirmed."),
         ("See [the guide](https://example.org/a_(b)) of [Ann](mailto:a@b.cd).", "See the guide of Ann."),
         ("It helps to build a ] house ( ) here.", "It helps to build a house here."),

@@ -92,9 +92,14 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
         ("The code for provides a lock.", True),
         ("It rose with of the old wall.", True),
         ("It lies in the, where it rains.", True),
+        ("The power of the whole field may be written as", True),
+        ("For the field of the first wave, the power is", True),
+        ("We may then write for the power of the wave,", True),
         *[
             (good, False)
             for good in (
+                "Who we are",
+                "He wrote as well as you",
                 "The shop I work for is closed.",
                 "The car I paid for is red.",
                 "The ship NATO waits for has sunk.",

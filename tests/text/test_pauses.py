@@ -171,6 +171,7 @@ def test_long_repetitions_take_no_long_time(said: str) -> None:
     [
         ("Um, so we met on, uh, Monday.", "So we met on Monday."),
         ("We sold the boat, um.", "We sold the boat."),
+        ("The boats don't don't sell, but it's it's fine.", "The boats don't sell, but it's fine."),
         ("Um . So we sold the uh boat .", "So we sold the boat ."),
         ("{vocalsound} It costs , uh , twelve euros .", "It costs , twelve euros ."),
         ("So, um we sold it. [laughter] Good. (clears throat) Uh... maybe.", "So, we sold it. Good. Maybe."),

@@ -185,6 +185,31 @@ def test_two_short_items_are_a_list_and_no_heading(first: str, second: str) -> N
     assert [unit.heading for unit in units] == [False, True, True]
 
 
+def test_a_line_over_a_date_and_its_sentences_is_a_heading() -> None:
+    text = "Ann opens the new hall\nFriday, May 8, 2009\nThe hall of the town was opened by Ann on Friday. It rained.\n"
+    assert headings(text) == ["Ann opens the new hall"]
+    assert headings(text.replace("Friday, May 8, 2009", "Friday it rained in town")) == []
+
+
+def test_a_wide_line_with_an_address_hides_no_wrapped_line() -> None:
+    block = """Just a few months ago, we wrote about the next phase of the United
+States Transparency Initiative of the board, one of our oldest projects
+with the lofty goal of educating and informing public debate around
+natural resources that are produced on public land. This week, the
+United States joined it. See [the report](https://example.org/a/long/address/of/the/report/that/no/program/could/break.html)
+and tell us what you think of it.
+"""
+    wrapped = (
+        "It was a long way to the old harbour, and nobody knew whether the\nboats would wait for us there.\n\n"
+        * 8
+    )
+    first, second = (unit.text for unit in extraction_units(wrapped + block)[8:10])
+    assert first.startswith(
+        "Just a few months ago, we wrote about the next phase of the United States Transparency"
+    )
+    assert second == "This week, the United States joined it."
+
+
 def test_a_long_line_alone_is_a_heading_and_a_long_item_is_none() -> None:
     title = "Contributions of wind and of rain to the height of the water in the harbour of the old town"
     text = (

@@ -42,6 +42,14 @@ def test_of_chosen_sentences_the_lines_are_shown_and_no_sentence_twice() -> None
     assert LONG not in shown
 
 
+def test_what_an_abbreviation_means_is_named_as_added() -> None:
+    source = "The Harbour Safety Board (HSB) met. Carol came.\nThe HSB [3] closed the pier."
+    text = "The HSB [Harbour Safety Board] closed the pier."
+    made = Summary(text=text, document_tokens=9, tokens_read=9, summary_tokens=3, mode="extract")
+    shown = support_text(Result(Document("a.txt", source), made, SourceText(source).support(text)).to_dict())
+    assert shown.strip() == f"[1] word for word, but for [Harbour Safety Board], line 2: {text}"
+
+
 def test_of_written_sentences_the_sources_are_shown_with_their_lines_and_the_marks() -> None:
     shown = support_text(result("Carol has 40 boats. It rains.").to_dict())
     assert "source, line 4: Carol has 30 boats." in shown

@@ -117,6 +117,17 @@ def test_sentences_of_the_source_have_no_mark_in_any_order(units: list[TextUnit]
     assert all(sentence.copied for sentence in support.sentences)
 
 
+def test_a_sentence_that_also_says_what_an_abbreviation_means_is_a_quotation() -> None:
+    source = SourceText("The Harbour Safety Board (HSB) met. The HSB closed the pier.")
+    told, invented = (
+        source.support(f"The HSB [{long}] closed the pier.")
+        for long in ("Harbour Safety Board", "High School Band")
+    )
+    assert told.sentences[0].copied
+    assert not told.marks
+    assert not invented.sentences[0].copied
+
+
 def test_a_sentence_is_aligned_with_its_source_sentences_and_its_ngrams_are_counted() -> None:
     support = SourceText(HARBOUR).support("The pier was closed after a storm. Purple elephants dance.")
     first, second = support.sentences

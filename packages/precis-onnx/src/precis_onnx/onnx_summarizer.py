@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from precis_onnx.folder import Exported, open_folder
 from precis_onnx.search import Decoder, Rules, beams, greedy
+from precis_text.abbreviations import spelled_out
 from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import SEPARATOR, main_part, remove_marks
 from precis_text.decoding_settings import GenerationSettings
@@ -26,6 +27,7 @@ from precis_text.length import (
     Words,
     chosen_length,
     decoding_window,
+    holds,
     tokens_per_word,
     trim,
 )
@@ -236,13 +238,16 @@ class Summarizer:
         chosen = choose(read, scores, length, words=words)
         if length.short == "keep" and length.cap is None and len(chosen) == len(read.units):
             return _kept(document, total)
-        units, finished = [read.units[place] for place in chosen], True
-        text = join_units(document, units)
+        best = [read.units[place] for place in chosen]
+        units = spelled_out(
+            document, best, lambda told: holds(length.cap, join_units(document, told), self._count)
+        )
+        text, finished = join_units(document, units), True
         if isinstance(length.cap, Tokens):
             most = length.cap.count
-            while units[1:] and len(self._ids(text)) > most:  # joined text can have more tokens
+            while units[1:] and self._count(text) > most:  # joined text can have more tokens
                 text = join_units(document, units := units[:-1])
-            if len(self._ids(text)) > most:
+            if self._count(text) > most:
                 text, finished = self._beginning(text, most), False
         trimmed = trim(text, length.cap, ended=finished)
         return Summary(
@@ -252,6 +257,9 @@ class Summarizer:
             finished=trimmed.finished and finished,
             places=tuple((unit.start, unit.stop) for unit in units),
         )
+
+    def _count(self, text: str) -> int:
+        return len(self._ids(text))
 
     def _read_units(self, document: str) -> _Units | None:
         rows = [(unit, self._ids(unit.text)) for unit in extraction_units(document)]

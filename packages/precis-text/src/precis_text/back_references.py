@@ -21,11 +21,13 @@ _INNER, _SECTION = (re.compile("".join(_TABLE[name].splitlines()), re.I) for nam
 _FAR = 12  # words before a noun: a later one mostly points to the beginning of its own sentence
 _STEM = 5  # letters that two forms of a noun share
 _OWN = frozenset(_TABLE["own"].split())
-_WITHIN = re.compile(r", (?:however|though|too|therefore|then)[,.;]", re.IGNORECASE)
+_WITHIN = re.compile(
+    r"^Further, |, (?:however|though|too|therefore|then)[,.;]|, for (?:example|instance)\.$", re.IGNORECASE
+)
 
 
 def has_back_reference(sentence: str) -> bool:
-    """Check whether a sentence starts with a word that points back, or contains one between commas.
+    """Check whether a sentence starts with a word that points back, or has one between commas or at its end.
 
     "This paper" and the like point to the document itself, so that they do not count.
     """

@@ -45,10 +45,12 @@ class Citations:
     @classmethod
     def of(cls, document: str) -> Citations:
         """Return the references of a document."""
-        several = (("names", r"\s<<names>>"), ("at_once", "<<at_once>>"), ("quoted_twice", "<<quoted>>"))
+        several = [("names", r"\s<<names>>"), ("at_once", "<<at_once>>"), ("quoted_twice", "<<quoted>>")]
+        is_mail = _MAIL.search(document) is not None
+        several += [("joined", "<<quoted_once>>")] if is_mail else []
         found = [kind for name, kind in several if len(re.findall(_whole(_TABLE[name]), document)) >= _FEWEST]
         pattern = _whole("|".join((_TABLE["always"], *found, _TABLE["nothing"])))
-        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), _MAIL.search(document) is not None)
+        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), is_mail)
 
     def left_out(self, text: str) -> str:
         """Return a text on one line without its references; the text itself if nothing else is there."""

@@ -15,6 +15,7 @@ the end of a word and the summary is marked as unfinished. No summary is longer 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, TypedDict, Unpack, cast, final
@@ -82,6 +83,11 @@ class Tokens(Settings):
 
 
 Cap = Words | Sentences | Tokens
+
+
+def holds(cap: Cap | None, text: str, count: Callable[[str], int]) -> bool:
+    """Return whether a text is within a cap; `count` returns the tokens of a text, for a cap in tokens."""
+    return cap is None or cap.holds(text, tokens=count(text) if isinstance(cap, Tokens) else 0)
 
 
 @final

@@ -18,6 +18,7 @@ are not statements: table rows, captions, lines of a menu (`precis_text.asides`)
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -36,6 +37,8 @@ _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 _CELLS = " | "  # between the cells of a table's row
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
+_WRAPPED = 8  # fewest lines that surely go on, of a text whose lines a program wrapped at one width
+_USUAL = 0.75  # share of these lines that are shorter than that width
 _FEW_LINES = 2  # fewest short lines of a list without bullets
 _DONE = r"(?:\[[xX]\]|[☑☒✓✔✅])"
 BOX = rf"(?:{_DONE}|\[ \]|[☐⬜])"
@@ -60,6 +63,7 @@ _COMPANY = re.compile(  # a short title may end so; its small letters are those 
     r"(?:(?![a-zäöüß])\S+ |(?:of|the|and|for|at|by|an?|de[rsnm]?|die|das|und|für|i[mn]|am|vo[nm]|zu[mr]|et|la) ){0,15}"
     r"(?:e\. ?V|\S*\b(?:Inc|Ltd|Corp|Co|S\.A|S\.L|B\.V))\."
 )
+_DATE = re.compile(r"(?=\S+(?: \S+){1,4}$)(?=.*\b\d{1,2}\b)[^.!?]*\b(?:1[89]|20)\d\d")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
@@ -223,11 +227,14 @@ def _units_of_lines(document: str) -> list[TextUnit]:
     """Split a text without stamps."""
     speakers = dialogue_speakers(document.split("\n"))
     asides, found = Asides(), list[TextUnit]()
+    margin = _margin(document)
     numbers = [int(number) for number in _OPENS.findall(document)]
     parts = {number for number in numbers if {number - 1, number + 1}.intersection(numbers)}
     for block in _BLOCK.finditer(document):
         units = [
-            unit for start, text in _runs(block, speakers) for unit in _cut(text, start, speakers, asides)
+            unit
+            for start, text in _runs(block, speakers, margin)
+            for unit in _cut(text, start, speakers, asides)
         ]
         is_title = not found and len(units) == 1 and _COMPANY.fullmatch(units[0].text) is not None
         is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
@@ -259,11 +266,13 @@ def _titles(units: Sequence[TextUnit], document: str, parts: Collection[int]) ->
     """Return the places of lines in a block that are headings: after a sentence, and before a long one.
 
     "TOP 2: Accounts" is one before any sentence, and "2. Fees" before "2.1 The Client pays", or if it opens the block,
-    as "1. Term" does another one.
+    as "1. Term" does another one. A line with a date may be in between.
     """
+    is_dated = bool(units[2:]) and _DATE.fullmatch(units[1].text) is not None
+    following = [units[2], *units[2:]] if is_dated else units[1:]
     return [
         place
-        for place, (before, unit, after) in enumerate(zip([None, *units], units, units[1:], strict=False))
+        for place, (before, unit, after) in enumerate(zip([None, *units], units, following, strict=False))
         if _is_heading([unit]) and not after.speaker
         if before is None or (_CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
         if _CLOSED.search(after.text)
@@ -287,11 +296,26 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub("", text) if not text.isascii() else text
 
 
-def _runs(block: re.Match[str], speakers: frozenset[str]) -> Iterator[tuple[int, str]]:
+def _margin(document: str) -> int:
+    """Return the width at which most lines of a document were wrapped; a width without effect if there is none.
+
+    An address that no program could break makes its line wider than that.
+    """
+    lines = document.split("\n")
+    going_on = sorted(
+        len(line.rstrip())
+        for line, following in pairwise(lines)
+        if len(line) >= _NARROWEST and following.lstrip()[:1].islower() and not ENDED.search(line)
+    )
+    return going_on[int(_USUAL * len(going_on))] if len(going_on) >= _WRAPPED else sys.maxsize
+
+
+def _runs(block: re.Match[str], speakers: frozenset[str], margin: int) -> Iterator[tuple[int, str]]:
     """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
     lines = [*_LINE.finditer(block.group())]
     texts = [line.group().rstrip() for line in lines]
-    widest = 0 if _is_listing(texts) else max(map(len, texts))
+    widest = min(max(map(len, texts)), margin)
+    widest = 0 if _is_listing(texts, widest) else widest
     start = 0
     for line, following in pairwise([*lines, None]):
         if (
@@ -306,9 +330,9 @@ def _runs(block: re.Match[str], speakers: frozenset[str]) -> Iterator[tuple[int,
         start = end if following is None else following.start()
 
 
-def _is_listing(lines: Sequence[str]) -> bool:
+def _is_listing(lines: Sequence[str], widest: int) -> bool:
     """Check whether lines end before the margin and without a mark, as in a list of medicines without bullets."""
-    margin = _FULL * max(map(len, lines))
+    margin = _FULL * widest
     smalls = [following.lstrip()[:1].islower() for following in lines[1:]]
     wrapped = sum(len(line) >= margin or small for line, small in zip(lines, smalls, strict=False))
     short = sum(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from precis_text.config import Settings
 from precis_text.documents.passages import Passages
-from precis_text.length import Length, Sentences, Tokens, Trimmed, Words, trim
+from precis_text.length import Length, Sentences, Tokens, Trimmed, holds, trim
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 
@@ -145,11 +145,9 @@ def fitted(
 
 def _holds(text: str, lines: Sequence[FormLine], length: Length, count: Count) -> bool:
     cap = length.cap
-    if cap is None:
-        return True
     if isinstance(cap, Sentences):
         return sum(len(split_sentences(line.shown)) for line in lines) <= cap.count
-    return cap.holds(text, tokens=0 if isinstance(cap, Words) else count(text))
+    return holds(cap, text, count)
 
 
 def _beginning(text: str, length: Length, count: Count) -> Trimmed:

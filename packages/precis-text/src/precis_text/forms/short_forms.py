@@ -7,16 +7,18 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from itertools import groupby
 from typing import ClassVar, final
 
+from precis_text.abbreviations import meanings_told
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import asks, is_part
 from precis_text.exchanges import contents, is_courtesy, leads
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.statements import Statement, statements_of
-from precis_text.length import Length, Sentences, Words
+from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.pauses import Pauses
 from precis_text.selection import choose, join_units, shown_texts
 from precis_text.units import TextUnit, without_item_mark
@@ -52,6 +54,13 @@ def chosen_lines(source: ScoredText, length: Length) -> list[FormLine]:
         line_of(source, source.units[place], shown=shown, worth=source.scores[place])
         for place, shown in zip(places, shown_texts(units), strict=True)
     ]
+
+
+def _holds(cap: Cap | None, points: Sequence[str]) -> bool:
+    """Check whether a cap holds points; one in tokens, which only a model counts, is full."""
+    if isinstance(cap, Words):
+        return sum(map(length_in_words, points)) <= cap.count
+    return not isinstance(cap, Tokens)
 
 
 def line_of(source: ScoredText, unit: TextUnit, *, shown: str, worth: float) -> FormLine:
@@ -129,12 +138,14 @@ class KeyPoints(Form):
         while length.cap is None and len(lines) < self._fewest(source) and source.words < _MOST_WORDS:
             source = replace(source, words=_MORE * source.words)
             lines = chosen_lines(source, length)
-        return [
+        named = [
             replace(line, shown=f"{line.speaker}: {line.shown}")
             if line.speaker and not line.shown.startswith(f"{line.speaker}:")
             else replace(line, shown=without_item_mark(line.shown))
             for line in lines
         ]
+        texts = meanings_told(source.document, [line.shown for line in named], partial(_holds, length.cap))
+        return [replace(line, shown=text) for line, text in zip(named, texts, strict=True)]
 
     def _fewest(self, source: ScoredText) -> int:
         told = [unit for unit in source.units if not (unit.heading or unit.aside)]

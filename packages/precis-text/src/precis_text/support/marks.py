@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from precis_text.abbreviations import without_meanings
 from precis_text.language import Language, has_case, language_of, languages, script_of
 from precis_text.sentences import split_sentences
 from precis_text.support.closeness import closeness
@@ -73,7 +74,7 @@ class SentenceSupport:
         start, end: its characters in the summary.
         text: the sentence in one line.
         aligned: up to three source sentences, the closest first.
-        copied: whether it appears verbatim in the source.
+        copied: whether it appears verbatim in the source, but for what abbreviations mean, in square brackets.
         ngrams: share, 0 to 1, of its words, word pairs and triples that are in the source; None if it has none.
     """
 
@@ -150,8 +151,8 @@ class SourceText:
         sentences: list[SentenceSupport] = []
         found: list[Mark] = []
         for unit in extraction_units(summary):
-            aligned = self._aligned(unit.text)
-            copied = self._has_whole(unit.text)
+            quoted = without_meanings(unit.text, self.text)
+            aligned, copied = self._aligned(quoted), self._has_whole(quoted) or self._has_whole(unit.text)
             sentences.append(
                 SentenceSupport(
                     start=unit.start, end=unit.stop, text=unit.text, copied=copied,

@@ -21,6 +21,7 @@ from precis.data.text.encoding import portions
 from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
 from precis.generation.summary import NOTHING, How, Summary, keep_whole, several
 from precis.messages import OnProgress
+from precis_text.abbreviations import spelled_out
 from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import main_part, remove_marks
 from precis_text.documents.passages import Passages, text_of
@@ -28,7 +29,7 @@ from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
-from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
+from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, holds, trim
 from precis_text.selection import TOGETHER, choose, join_units, most_words
 
 if TYPE_CHECKING:
@@ -176,13 +177,16 @@ class Extractor(ABC):
         places = choose(read, scores.units, length, words=scores.words)
         if length.short == "keep" and length.cap is None and len(places) == len(read.units):
             return keep_whole(document, read.document_tokens)
-        units = [read.units[place] for place in places]
+        chosen = [read.units[place] for place in places]
+        units = spelled_out(
+            document, chosen, lambda told: holds(length.cap, join_units(document, told), self._count)
+        )
         text, finished = join_units(document, units), True
         if isinstance(length.cap, Tokens):
             most = length.cap.count
-            while units[1:] and self.tokens.counts(text)[0] > most:  # joined text can have more tokens
+            while units[1:] and self._count(text) > most:  # joined text can have more tokens
                 text = join_units(document, units := units[:-1])
-            if self.tokens.counts(text)[0] > most:
+            if self._count(text) > most:
                 text, finished = self.tokens.beginning(text, most), False
         trimmed = trim(text, length.cap, ended=finished)
         return Summary(
@@ -191,10 +195,13 @@ class Extractor(ABC):
             places=tuple((unit.start, unit.stop) for unit in units),
         )  # fmt: skip
 
+    def _count(self, text: str) -> int:
+        return self.tokens.counts(text)[0]
+
     def _formed(self, document: Passages, read: ReadUnits, scores: UnitScores, wanted: _Wanted) -> Summary:
         """Return one extract in a form, with its tokens still to be counted."""
         source = ScoredText(document, read.units, read.tokens, scores.units, scores.words)
-        made = formed(wanted.form, source, wanted.length, lambda text: self.tokens.counts(text)[0])
+        made = formed(wanted.form, source, wanted.length, self._count)
         return Summary(
             text=made.text, document_tokens=read.document_tokens, tokens_read=read.read, summary_tokens=0,
             finished=made.finished, how=self.how(read), pieces=read.pieces,

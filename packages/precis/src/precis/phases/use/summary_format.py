@@ -10,6 +10,7 @@ from typing import Any
 
 from precis.generation.summary import Summary
 from precis.phases.use.summarization import Result
+from precis_text.abbreviations import meanings_in
 from precis_text.documents.passages import Place
 from precis_text.row import pluralize
 from precis_text.support.marks import HINT
@@ -109,8 +110,13 @@ def support_text(record: Mapping[str, Any]) -> str:
 
 def _chosen(number: int, sentence: Mapping[str, Any]) -> str:
     """Format a chosen sentence's place and beginning: the whole was just printed, and nothing in it is marked."""
-    place = _where(sentence["aligned"][0]) if sentence["aligned"] else ""
-    return f"[{number}] word for word{place}: {shorten(sentence['text'], _BEGINNING, placeholder=' ...')}"
+    source = sentence["aligned"][0] if sentence["aligned"] else None
+    added = [words for words in meanings_in(sentence["text"]) if source and words not in source["text"]]
+    told = f", but for {', '.join(added)}" if added else ""
+    place = _where(source) if source else ""
+    return (
+        f"[{number}] word for word{told}{place}: {shorten(sentence['text'], _BEGINNING, placeholder=' ...')}"
+    )
 
 
 def _where(passage: Mapping[str, Any]) -> str:
