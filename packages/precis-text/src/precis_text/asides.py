@@ -11,6 +11,8 @@ import tomllib
 from importlib.resources import files
 from itertools import pairwise
 
+from precis_text.minutes_heads import DECISIONS
+
 _TABLE = tomllib.loads(files("precis_text").joinpath("asides.toml").read_text("utf-8"))
 _LINES = {
     name: re.compile(pattern.replace("\n", ""), re.IGNORECASE) for name, pattern in _TABLE["line"].items()
@@ -18,7 +20,7 @@ _LINES = {
 _SENTENCES = [re.compile(pattern.replace("\n", ""), re.IGNORECASE) for pattern in _TABLE["sentence"].values()]
 _HEADINGS = {name: frozenset(words.split("|")) for name, words in _TABLE["headings"].items()}
 CONTENTS = _HEADINGS["contents"]
-_MAIL, _DECIDED = (frozenset(_TABLE["labels"][name].split()) for name in ("mail", "decided"))
+_MAIL = frozenset(_TABLE["labels"]["mail"].split())
 
 _END = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
 _LABEL = re.compile(r"\s*(?P<label>[^\s:][^\n:.!?]{0,39})[:：]\s+(?P<value>\S.*)?$")
@@ -110,7 +112,7 @@ def _is_label(line: str, words: list[str]) -> bool:
         return False
     if found["label"].lower().split()[0] in _MAIL:
         return len(words) <= _LONG_VALUE
-    is_told = found["value"] is None or found["label"].lower().split()[-1] in _DECIDED
+    is_told = found["value"] is None or found["label"].lower().split()[-1] in DECISIONS
     return not (is_told or _END.search(line)) and len(words) <= _LONG_LABEL
 
 

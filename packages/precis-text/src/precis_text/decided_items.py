@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from precis_text.cohesion import announces
+from precis_text.minutes_heads import DECISIONS, TASKS
 from precis_text.units import TextUnit, is_item
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("decided_items.toml").read_text("utf-8"))
-_DECISIONS, _TASKS = (frozenset(_TABLE[name].replace("\n", "").split("|")) for name in ("decisions", "tasks"))
 _DECISION, _TASK = 0.8, 0.4  # least worth of an item, as a share of that of the best unit
 _SAYS, _LIMITS, _MEETING = (re.compile(each.replace("\n", ""), re.I) for each in _TABLE["said"].values())
 _NOTE, _SAID = 500, 0.9  # most words of a note of a meeting, and the least worth of such a sentence in it
@@ -37,13 +37,13 @@ def listed_worths(units: Sequence[TextUnit]) -> dict[int, float]:
     notes have such heads, too: they count in a text that names a meeting, or next to another one.
     """
     heads = [_head(unit) for unit in units]
-    known = {*heads} & (_DECISIONS | _TASKS)
-    if _DECISIONS.isdisjoint(known) or (len(known) == 1 and not any(map(_names_meeting, units))):
+    known = {*heads} & (DECISIONS | TASKS)
+    if DECISIONS.isdisjoint(known) or (len(known) == 1 and not any(map(_names_meeting, units))):
         return {}
     found, least = {}, 0.0
     for place, (unit, head) in enumerate(zip(units, heads, strict=True)):
         if head or unit.heading:
-            least = _DECISION if head in _DECISIONS else _TASK if head in _TASKS else 0.0
+            least = _DECISION if head in DECISIONS else _TASK if head in TASKS else 0.0
         elif is_item(unit) and least:
             found[place] = least
         elif place and unit.start - units[place - 1].stop > 1:
@@ -69,5 +69,5 @@ def _says(text: str) -> bool:
 def _head(unit: TextUnit) -> str:
     """Return what a unit names as the head of a list, in small letters; "" if it heads none."""
     text = "decided" if announces(unit) and _says(unit.text) else unit.text.lower()
-    is_head = unit.heading or unit.aside or announces(unit) or text in _DECISIONS or text in _TASKS
+    is_head = unit.heading or unit.aside or announces(unit) or text in DECISIONS or text in TASKS
     return text.strip(" \t:.#*_0123456789") if is_head and not (is_item(unit) or unit.speaker) else ""

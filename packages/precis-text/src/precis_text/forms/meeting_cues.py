@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from precis_text.language import language_of
+from precis_text.minutes_heads import heads_in
 from precis_text.words import unicode_words
 
 _DEFAULT = "en"
@@ -95,11 +96,13 @@ def _code_of_heads(text: str) -> str:
 def _cues_by_code() -> Mapping[str, Cues]:
     """Load the languages that have labels, by code; those without patterns of their own have the English ones."""
     table = tomllib.loads(files(__package__).joinpath("minutes.toml").read_text("utf-8"))
-    return {code: _cues(table[_DEFAULT] | record) for code, record in table.items()}
+    return {code: _cues(table[_DEFAULT] | record, code) for code, record in table.items()}
 
 
-def _cues(record: Mapping[str, Any]) -> Cues:
-    labels, heads = record["labels"], record["heads"]
+def _cues(record: Mapping[str, Any], code: str) -> Cues:
+    labels = record["labels"]
+    listed = {part: heads_in(part, code) or heads_in(part, _DEFAULT) for part in ("decisions", "actions")}
+    heads = {part: "|".join(map(re.escape, each)) for part, each in listed.items()} | record["heads"]
     made: dict[str, Any] = {"labels": labels}
     made["heads"] = {
         part: _pattern(rf"[\W\d]*(?:{re.escape(labels[part])}|{head})\W*") for part, head in heads.items()
