@@ -314,7 +314,8 @@ def _runs(block: re.Match[str], speakers: frozenset[str], margin: int) -> Iterat
     """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
     lines = [*_LINE.finditer(block.group())]
     texts = [line.group().rstrip() for line in lines]
-    widest = min(max(map(len, texts)), margin)
+    # No program broke a longer line, if its last word begins within the margin
+    widest = max(min(len(text), margin) if text.rfind(" ") < margin else len(text) for text in texts)
     widest = 0 if _is_listing(texts, widest) else widest
     start = 0
     for line, following in pairwise([*lines, None]):
