@@ -27,6 +27,7 @@ _POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK = (
     re.compile(_whole(_TABLE[name]))
     for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link"]
 )
+_NEAR = 40  # characters that have the words around a sign: "cost > income"
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
 
@@ -37,10 +38,12 @@ class Citations:
     Attributes:
         pattern: what one of them, or several in a row, look like.
         is_mail: whether the document is a mail, whose greetings are not shown.
+        document: the text that has them, with its white space.
     """
 
     pattern: re.Pattern[str]
     is_mail: bool = False
+    document: str = ""
 
     @classmethod
     def of(cls, document: str) -> Citations:
@@ -50,14 +53,19 @@ class Citations:
         several += [("joined", "<<quoted_once>>")] if is_mail else []
         found = [kind for name, kind in several if len(re.findall(_whole(_TABLE[name]), document)) >= _FEWEST]
         pattern = _whole("|".join((_TABLE["always"], *found, _TABLE["nothing"])))
-        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), is_mail)
+        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), is_mail, document)
 
     def left_out(self, text: str) -> str:
         """Return a text on one line without its references; the text itself if nothing else is there."""
 
         def kept(found: re.Match[str]) -> str:
             if not any(map(str.isalnum, found.group())):
-                return " " if ">" in found.group() else ""
+                if ">" not in found.group():
+                    return ""
+                before = text[max(found.start() - _NEAR, 0) : found.start()].split()[-1:]
+                after = text[found.end() : found.end() + _NEAR].split()[:1]
+                is_compared = before and " ".join([*before, ">", *after]) in self.document
+                return found.group() if is_compared else " "
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
         text = _LINK.sub(r"\1", text)
