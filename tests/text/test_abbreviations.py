@@ -125,8 +125,8 @@ def test_points_say_it_too_within_their_cap() -> None:
     units = extraction_units(DOCUMENT)
     source = ScoredText(Passages(DOCUMENT), units, [10] * 4, [0.1, 0.9, 0.8, 0.1], 60.0)
 
-    def first(**length: int) -> str:
-        return KeyPoints().lines(source, make_length(**length))[0].shown
+    def first(words: int | None = None, tokens: int | None = None) -> str:
+        return KeyPoints().lines(source, make_length(words=words, tokens=tokens))[0].shown
 
     assert first(words=13) == "APA [alternative polyadenylation] needs no DNA here."
     assert first(words=12) == "APA needs no DNA here."

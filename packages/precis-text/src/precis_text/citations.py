@@ -27,7 +27,8 @@ _POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK = (
     re.compile(_whole(_TABLE[name]))
     for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link"]
 )
-_NEAR = 40  # characters that have the words around a sign: "cost > income"
+_NEAR = 40  # characters that have the word before or after a sign
+_COMPARED = re.compile(rf"(?<!\S)(?=(\S{{1,{_NEAR}}} > \S{{1,{_NEAR}}}))")
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
 
@@ -38,12 +39,12 @@ class Citations:
     Attributes:
         pattern: what one of them, or several in a row, look like.
         is_mail: whether the document is a mail, whose greetings are not shown.
-        document: the text that has them, with its white space.
+        compared: the words around each sign of a mail with one space before it: "cost > income".
     """
 
     pattern: re.Pattern[str]
     is_mail: bool = False
-    document: str = ""
+    compared: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, document: str) -> Citations:
@@ -52,8 +53,9 @@ class Citations:
         is_mail = _MAIL.search(document) is not None
         several += [("joined", "<<quoted_once>>")] if is_mail else []
         found = [kind for name, kind in several if len(re.findall(_whole(_TABLE[name]), document)) >= _FEWEST]
+        compared = frozenset(_COMPARED.findall(document) if is_mail else ())
         pattern = _whole("|".join((_TABLE["always"], *found, _TABLE["nothing"])))
-        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), is_mail, document)
+        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), is_mail, compared)
 
     def left_out(self, text: str) -> str:
         """Return a text on one line without its references; the text itself if nothing else is there."""
@@ -64,8 +66,7 @@ class Citations:
                     return ""
                 before = text[max(found.start() - _NEAR, 0) : found.start()].split()[-1:]
                 after = text[found.end() : found.end() + _NEAR].split()[:1]
-                is_compared = before and " ".join([*before, ">", *after]) in self.document
-                return found.group() if is_compared else " "
+                return found.group() if " > ".join([*before, *after]) in self.compared else " "
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
         text = _LINK.sub(r"\1", text)
