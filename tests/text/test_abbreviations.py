@@ -76,7 +76,6 @@ def test_nothing_is_added_where_the_summary_says_it_or_everybody_knows_it() -> N
         "Run `make HSB` first, as [the HSB guide](guide.md) says.",
         "Let $HSB$ be HSB^2 or HSB=3, by the HSB–FAO pact.",
         "THE HSB DISCLAIMS ALL.",
-        "The Board of Harbour Safety (HSB) met, and the HSB closed.",
         "It was bought from Acme, Waltham, MA, at 5 PM.",
     ],
 )

@@ -192,7 +192,8 @@ def test_a_line_over_a_date_and_its_sentences_is_a_heading() -> None:
 
 
 WRAPPED = (
-    "It was a long way to the old harbour, and nobody knew whether the\nboats would wait for us there.\n\n" * 8
+    "It was a long way to the old harbour, and nobody knew whether the\nboats would wait for us there.\n\n"
+    * 8
 )
 
 
@@ -212,7 +213,7 @@ and tell us what you think of it.
 
 
 def test_a_wide_line_of_words_in_a_wrapped_text_joins_no_lines() -> None:
-    verse = """The harbour sleeps beneath the moon and all the boats are dark and still, while far away the bells ring out
+    verse = """The harbour sleeps beneath the moon and all the boats are dark and still, while far away a bell rings out
 And nobody will hear the bell that calls the sailors home
 And nobody will see the light upon the western hill again
 The morning comes, the boats go out

@@ -135,8 +135,8 @@ def meanings_told(
         return texts
     found = definitions(document)
     for short in dict.fromkeys(used):
-        long, whole = found.get(short), " ".join(texts)
-        if long is None or short in _KNOWN or f"({short})" in whole or _one_line(long) in _one_line(whole):
+        long = found.get(short)
+        if long is None or short in _KNOWN or _one_line(long) in _one_line(" ".join(texts)):
             continue
         for place, end in islice(_free_uses(short, texts), 1):
             longer = f"{texts[place][:end]} [{long}]{texts[place][end:]}"
