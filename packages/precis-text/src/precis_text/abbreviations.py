@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.resources import files
-from itertools import chain, islice
+from itertools import chain
 
 from precis_text.units import TextUnit, as_shown
 
@@ -22,15 +22,9 @@ _BRACKET = re.compile(r"(?P<before>\S)\s{1,2}\((?P<inside>[^()\[\]\n]{2,80})\)")
 _LONGEST = 200  # characters before a bracket that may hold a long form
 _SENTENCE = re.compile(r"[.!?;:]\s|\n\s*\n")
 _MEANING = re.compile(rf"({_SHORT.pattern}) \[([^\[\]]+)\]")
-# In a long form: signs, names of files, the end of a sentence or a dash between words
-_UNLIKELY = re.compile(r"[\[\](){}<>|=,_*`\"“”„‘]|://|\.\w{3}|^\W|(?:[^\W\d_]{5}\.|[:;!?-])$|\s[–—•-]\s")
-_VERBS = frozenset(["is", "are", "was", "were"])
-_INNER = re.compile(r"[^\W\d_]{3}[-/]$")  # a part of a word that the next one of its parts does not need
-_PLACE = re.compile(rf"{_CAPITAL}\w{{1,30}}, $")  # before the state of a town: "Boston, MA"
-# An abbreviation, but not in an address, the name of a file, a formula or a longer word
-_USE = r"(?<![\w\-–\[(/.:@#$&=\\{])%s(?![\w\-–’'/@&=^*%%+$]|[.:]\w|\s?[(\[])"
 _TABLE = tomllib.loads(files("precis_text").joinpath("abbreviations.toml").read_text("utf-8"))
 _LINKS, _KNOWN = (frozenset(_TABLE[name].split()) for name in ("links", "known"))
+_UNLIKELY, _INNER, _APART = (re.compile(_TABLE[name]) for name in ("unlikely", "inner", "apart"))
 
 
 def definitions(document: str) -> dict[str, str]:
@@ -45,9 +39,8 @@ def definitions(document: str) -> dict[str, str]:
     document = document.replace("**", "")
     for bracket in _BRACKET.finditer(document):
         first = re.split(r"[,;]", bracket["inside"])[0].strip()
-        before = _SENTENCE.split(document[max(bracket.end("before") - _LONGEST, 0) : bracket.end("before")])[
-            -1
-        ]
+        end = bracket.end("before")
+        before = _SENTENCE.split(document[max(end - _LONGEST, 0) : end])[-1]
         words = before.removesuffix("'s").removesuffix("’s").split()
         if _SHORT.fullmatch(first):
             short, long = first, _long_form(first, " ".join(words[-min(len(first) + 5, 2 * len(first)) :]))
@@ -72,22 +65,18 @@ def _long_form(short: str, text: str) -> str:
         telling = [word[0].lower() for word in words[start:] if word.lower() not in _LINKS]
         if letters in ("".join(firsts), "".join(telling)) and _names(words[start:], short):
             return " ".join(words[start:])
-    place = len(text)
-    for at in range(len(short) - 1, -1, -1):
-        letter = short[at].lower()
-        if not letter.isalnum():
-            continue
-        place -= 1
-        while place >= 0 and (
-            text[place].lower() != letter or (at == 0 and place > 0 and text[place - 1].isalnum())
-        ):
-            place -= 1
-        if place < 0:
-            return ""
+    first, *others = filter(str.isalnum, short.lower())
+    lower, place = text.lower(), len(text)
+    for letter in reversed(others):
+        place = lower.rfind(letter, 0, max(place, 0))
+    starts = [at for at in range(place) if lower[at] == first and not lower[at - 1 : at].isalnum()]
+    if not starts:
+        return ""
+    place = starts[-1]
     start = text.rfind(" ", 0, place + 1) + 1
     is_inner = text[start].lower() != letters[0] and _INNER.search(text[start:place])
     long = text[place if is_inner else start :]
-    return long if _names(long.split(), short) and _VERBS.isdisjoint(long.lower().split()) else ""
+    return long if _names(long.split(), short) else ""
 
 
 def _inside(long: str, document: str) -> str:
@@ -101,8 +90,8 @@ def _names(words: Sequence[str], short: str) -> bool:
     """Check whether words are a name that an abbreviation may have: about as many as it has letters, no sentence."""
     telling = [word for word in words if word.lower() not in _LINKS]
     is_about_as_long = len(telling) <= len(short) and len(" ".join(words)) > len(short) + 2
-    is_other = short.removesuffix("s").lower() not in map(str.lower, words)
-    is_plain = is_other and not _UNLIKELY.search(" ".join(words))
+    repeats = short.removesuffix("s").lower() in map(str.lower, words)
+    is_plain = not (repeats or _UNLIKELY.search(" ".join(words)))
     return is_about_as_long and is_plain and words[0].lower() not in _LINKS
 
 
@@ -133,35 +122,20 @@ def meanings_told(
     used = [*chain.from_iterable(map(_SHORT.findall, texts))]
     if not used or "(" not in document:
         return texts
-    found = definitions(document)
+    found, whole = definitions(document), " ".join(" ".join(texts).lower().split())
     for short in dict.fromkeys(used):
         long = found.get(short)
-        if long is None or short in _KNOWN or _one_line(long) in _one_line(" ".join(texts)):
+        if long is None or short in _KNOWN or long.lower() in whole:
             continue
-        for place, end in islice(_free_uses(short, texts), 1):
-            longer = f"{texts[place][:end]} [{long}]{texts[place][end:]}"
-            tried = [*texts[:place], longer, *texts[place + 1 :]]
-            texts = tried if holds(tried) else texts
+        use = re.compile(_TABLE["use"].replace("<<short>>", re.escape(short)))
+        for place, text in enumerate(texts):
+            first = use.search(_APART.sub(lambda apart: "[" * len(apart.group()), text))
+            if first and not text.isupper():
+                longer = f"{text[: first.end()]} [{long}]{text[first.end() :]}"
+                tried = [*texts[:place], longer, *texts[place + 1 :]]
+                texts = tried if holds(tried) else texts
+                break
     return texts
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.lower().split())
-
-
-def _free_uses(short: str, texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the place of each text that uses an abbreviation, with its end: not in code, brackets or lines of capitals.
-
-    Two letters behind a town are its state.
-    """
-    use = re.compile(_USE % re.escape(short))
-    for place, text in enumerate(texts):
-        for found in use.finditer(text):
-            before = text[: found.start()]
-            is_open = before.count("`") % 2 == 1 or before.rfind("[") > before.rfind("]")
-            is_state = len(short) == len("MA") and _PLACE.search(before)
-            if not (is_open or is_state or text.isupper()):
-                yield place, found.end()
 
 
 def meanings_in(text: str) -> list[str]:

@@ -23,12 +23,10 @@ def _whole(pattern: str) -> str:
     return re.sub(r"<<(\w+)>>", lambda other: _whole(_TABLE[other[1]]), pattern)
 
 
-_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK = (
+_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK, _COMPARED = (
     re.compile(_whole(_TABLE[name]))
-    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link"]
+    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link", "compared"]
 )
-_NEAR = 40  # characters that have the word before or after a sign
-_COMPARED = re.compile(rf"(?<!\S)(?=(\S{{1,{_NEAR}}} > \S{{1,{_NEAR}}}))")
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
 
@@ -64,9 +62,9 @@ class Citations:
             if not any(map(str.isalnum, found.group())):
                 if ">" not in found.group():
                     return ""
-                before = text[max(found.start() - _NEAR, 0) : found.start()].split()[-1:]
-                after = text[found.end() : found.end() + _NEAR].split()[:1]
-                return found.group() if " > ".join([*before, *after]) in self.compared else " "
+                before, after = text[: found.start()], text[found.end() :]
+                is_compared = f"{before.rpartition(' ')[2]} > {after.partition(' ')[0]}" in self.compared
+                return found.group() if is_compared else " "
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
         text = _LINK.sub(r"\1", text)
