@@ -1,8 +1,10 @@
 """What abbreviations mean is found in the document, and told where a summary uses them without it."""
 
+from time import process_time
+
 import pytest
 
-from precis_text.abbreviations import definitions, spelled_out, without_meanings
+from precis_text.abbreviations import definitions, meanings_told, spelled_out, without_meanings
 from precis_text.documents.passages import Passages
 from precis_text.forms.form import ScoredText
 from precis_text.forms.short_forms import KeyPoints
@@ -24,7 +26,11 @@ APA needs no DNA here. The ORFs change with APA-mediated cleavage. Desoxyribonuc
         ("Das Bundesamt für Sicherheit in der Informationstechnik (BSI) warnt.",
          {"BSI": "Bundesamt für Sicherheit in der Informationstechnik"}),
         ("The WTO (World Trade Organization) met.", {"WTO": "World Trade Organization"}),
-        ("Differential expression (DE) was seen.", {"DE": "differential expression"}),
+        ("Differential expression (DE) was seen, and no differential growth.", {"DE": "differential expression"}),
+        ("Parkinson disease (PD) is rare.", {"PD": "Parkinson disease"}),
+        ("The **Harbour Safety Board** (HSB) met.", {"HSB": "Harbour Safety Board"}),
+        ("We like the General Services Administration’s (GSA) plan.", {"GSA": "General Services Administration"}),
+        ("The LTQ-Fourier Transform (FT) is fast.", {"FT": "Fourier Transform"}),
         ("Ann saw Sanger sequencing (SS). Picrosirius Red (PSR) is a stain. Paraformaldehyde (PFA) is none.",
          {"SS": "Sanger sequencing", "PSR": "Picrosirius Red", "PFA": "Paraformaldehyde"}),
         ("The plants of sequenced lines (Fig. 3) and (FF, SS) and/or heterozygous (FS) grew.", {}),
@@ -32,6 +38,10 @@ APA needs no DNA here. The ORFs change with APA-mediated cleavage. Desoxyribonuc
         ("The use can be classified into diarrhoea-predominant (UD) cases.", {}),
         ("Short bread (SB) is sweet. A soft bun (SB) is not.", {}),
         ("It rained. Apples were picked (RAP) by all.", {}),
+        ("It rained after parties. (RAP) We left.", {}),
+        ("Он пришёл домой вечером (дом). Il est préféré par les élèves répétés (préféré).", {}),
+        ("The GlcNAc is converted to N-acetylglucosamine (GlcNAc-6P). So is the interleukin- (IL-) here.", {}),
+        ("Reports of the CPU numbers 1 (CPUs) and the poolmon.exe (PoolMon) are long.", {}),
     ],
 )  # fmt: skip
 def test_definitions_are_found(text: str, found: dict[str, str]) -> None:
@@ -59,6 +69,38 @@ def test_nothing_is_added_where_the_summary_says_it_or_everybody_knows_it() -> N
     assert "DNA [" not in _told(1)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "See www.HSB.org, info@HSB.org, HSB.txt, #HSB and the HSB:latest image.",
+        "Run `make HSB` first, as [the HSB guide](guide.md) says.",
+        "Let $HSB$ be HSB^2 or HSB=3, by the HSB–FAO pact.",
+        "THE HSB DISCLAIMS ALL.",
+        "It was bought from Acme, Waltham, MA, at 5 PM.",
+    ],
+)
+def test_nothing_is_added_to_code_addresses_formulas_towns_and_times(text: str) -> None:
+    document = "The Harbour Safety Board (HSB) met. Mass average (MA) and particulate matter (PM) rose."
+    assert meanings_told(document, [text], lambda _: True) == [text]
+
+
+def test_a_meaning_is_not_told_inside_another_one() -> None:
+    document = "Remote CVD (RCVD) and chemical vapour deposition (CVD) differ."
+    told = meanings_told(document, ["RCVD is slow.", "CVD is fast."], lambda _: True)
+    assert told == ["RCVD [Remote CVD] is slow.", "CVD [chemical vapour deposition] is fast."]
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["A" + "a" * 20_000, "(" + "".join(f"Big Safety Board{n} (BSB{n}). " for n in range(2_000))],
+    ids=["a long word", "many abbreviations"],
+)
+def test_no_document_takes_long(document: str) -> None:
+    began = process_time()
+    meanings_told(f"({document}", [document], lambda _: False)
+    assert process_time() - began < 1
+
+
 def test_nothing_is_added_beyond_the_length() -> None:
     assert _told(1, words=6) == "APA needs no DNA here."
     assert _told(1, words=7) == "APA [alternative polyadenylation] needs no DNA here."
@@ -82,8 +124,8 @@ def test_points_say_it_too_within_their_cap() -> None:
     units = extraction_units(DOCUMENT)
     source = ScoredText(Passages(DOCUMENT), units, [10] * 4, [0.1, 0.9, 0.8, 0.1], 60.0)
 
-    def first(**length: int) -> str:
-        return KeyPoints().lines(source, make_length(**length))[0].shown
+    def first(words: int | None = None, tokens: int | None = None) -> str:
+        return KeyPoints().lines(source, make_length(words=words, tokens=tokens))[0].shown
 
     assert first(words=13) == "APA [alternative polyadenylation] needs no DNA here."
     assert first(words=12) == "APA needs no DNA here."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis_text.back_references import has_back_reference, has_inner_reference
+from precis_text.back_references import has_back_reference, has_inner_reference, points_to_a_part
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,16 @@ def test_other_sentences_stand_alone(sentence: str) -> None:
 )
 def test_a_noun_that_nothing_named_points_to_another_sentence(sentence: str, points: bool) -> None:
     assert has_inner_reference(sentence) is points
+
+
+@pytest.mark.parametrize(
+    ("sentence", "points"),
+    [
+        ("Additional file 1 lists the boats.", True),
+        ("The boats are in supplementary Table S3.", True),
+        ("The Board requested additional information from the harbour.", False),
+        ("The seller hands over additional data and supporting materials.", False),
+    ],
+)
+def test_a_numbered_file_is_a_part_of_a_document(sentence: str, points: bool) -> None:
+    assert points_to_a_part(sentence) is points

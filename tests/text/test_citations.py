@@ -13,6 +13,12 @@ def test_marks_of_quoted_mail_go_where_indented_lines_were_joined() -> None:
     assert Citations.of(mail).left_out(
         "> Can we say if > 1) the key is lost > or so, when a > b or 3 > 2?"
     ) == ("Can we say if 1) the key is lost or so, when a > b or 3 > 2?")
+    menus = f"{mail}\nOpen File > Options, if cost > income."
+    shown = "Open File > Options, if cost > income."
+    assert (
+        Citations.of(menus).left_out(f"> {shown} > Can we say if > the door is open?")
+        == f"{shown} Can we say if the door is open?"
+    )
     few = mail.replace("   > Ann", "")
     assert "> 1)" in Citations.of(few).left_out("Can we say if > 1) the key is lost?")
 
@@ -45,6 +51,10 @@ def test_marks_of_quoted_mail_go_where_indented_lines_were_joined() -> None:
         ("It was little studied (Du Pont et al.).", "It was little studied."),
         ("It has been confirmed ().", "It has been confirmed."),
         ("See [the guide](https://example.org/a_(b)) of [Ann](mailto:a@b.cd).", "See the guide of Ann."),
+        (
+            "Press (or) and (and) or a comma (,) to end, and a point (;).",
+            "Press (or) and (and) or a comma (,) to end, and a point (;).",
+        ),
         ("It helps to build a ] house ( ) here.", "It helps to build a house here."),
         ("Mice sleep (e.g., Lee et al., 2001; Kim and Park, 2004a) at night.", "Mice sleep at night."),
     ],

@@ -118,6 +118,8 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
                 "A question of will has arisen.",
                 "A can of must is open.",
                 "The days passed by.",
+                "- Ben agreed to come back to the board in June on that",
+                "a) the seller delivers the boat in May,",
             )
         ],
     ],
@@ -125,6 +127,11 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
 def test_a_formula_or_a_source_that_is_lost_leaves_a_hole(text: str, is_holed: bool) -> None:
     texts = [text, *["It rains, and it pours."] * 30]
     assert holed([TextUnit(each, 0, len(each)) for each in texts]) == [is_holed, *[False] * 30]
+
+
+def test_notes_without_end_marks_lost_nothing() -> None:
+    notes = ["Ann does not know who the owners of the hall are", "We shall all look into that", "Ann came by"]
+    assert not any(holed([*map(unit, notes)]))
 
 
 def test_headings_and_asides_do_not_decide_whether_sentences_have_an_end_mark() -> None:

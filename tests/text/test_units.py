@@ -191,6 +191,12 @@ def test_a_line_over_a_date_and_its_sentences_is_a_heading() -> None:
     assert headings(text.replace("Friday, May 8, 2009", "Friday it rained in town")) == []
 
 
+WRAPPED = (
+    "It was a long way to the old harbour, and nobody knew whether the\nboats would wait for us there.\n\n"
+    * 8
+)
+
+
 def test_a_wide_line_with_an_address_hides_no_wrapped_line() -> None:
     block = """Just a few months ago, we wrote about the next phase of the United
 States Transparency Initiative of the board, one of our oldest projects
@@ -199,15 +205,20 @@ natural resources that are produced on public land. This week, the
 United States joined it. See [the report](https://example.org/a/long/address/of/the/report/that/no/program/could/break.html)
 and tell us what you think of it.
 """
-    wrapped = (
-        "It was a long way to the old harbour, and nobody knew whether the\nboats would wait for us there.\n\n"
-        * 8
-    )
-    first, second = (unit.text for unit in extraction_units(wrapped + block)[8:10])
+    first, second = (unit.text for unit in extraction_units(WRAPPED + block)[8:10])
     assert first.startswith(
         "Just a few months ago, we wrote about the next phase of the United States Transparency"
     )
     assert second == "This week, the United States joined it."
+
+
+def test_a_wide_line_of_words_in_a_wrapped_text_joins_no_lines() -> None:
+    verse = """The harbour sleeps beneath the moon and all the boats are dark and still, while far away a bell rings out
+And nobody will hear the bell that calls the sailors home
+And nobody will see the light upon the western hill again
+The morning comes, the boats go out
+"""
+    assert [unit.text for unit in extraction_units(WRAPPED + verse)[8:]] == verse.splitlines()
 
 
 def test_a_long_line_alone_is_a_heading_and_a_long_item_is_none() -> None:

@@ -16,14 +16,15 @@ from itertools import chain
 
 from precis_text.units import TextUnit, as_shown
 
-_SHORT = re.compile(r"(?=[\w-]*[^\W\d_a-z][\w-]*[^\W\d_a-z])[^\W_][\w-]{1,9}")  # two capitals at least
+_CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩЀ-Я]"
+_SHORT = re.compile(rf"(?=(?:[\w-]{{0,9}}{_CAPITAL}){{2}})[^\W_][\w-]{{0,8}}[^\W_]")  # two capitals at least
 _BRACKET = re.compile(r"(?P<before>\S)\s{1,2}\((?P<inside>[^()\[\]\n]{2,80})\)")
 _LONGEST = 200  # characters before a bracket that may hold a long form
 _SENTENCE = re.compile(r"[.!?;:]\s|\n\s*\n")
 _MEANING = re.compile(rf"({_SHORT.pattern}) \[([^\[\]]+)\]")
-_UNLIKELY = re.compile(r"[\[\](){}<>|=,_\"“”„‘]|://")  # in a long form
 _TABLE = tomllib.loads(files("precis_text").joinpath("abbreviations.toml").read_text("utf-8"))
 _LINKS, _KNOWN = (frozenset(_TABLE[name].split()) for name in ("links", "known"))
+_UNLIKELY, _INNER, _APART = (re.compile(_TABLE[name]) for name in ("unlikely", "inner", "apart"))
 
 
 def definitions(document: str) -> dict[str, str]:
@@ -35,12 +36,12 @@ def definitions(document: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     twice = set[str]()
+    document = document.replace("**", "")
     for bracket in _BRACKET.finditer(document):
         first = re.split(r"[,;]", bracket["inside"])[0].strip()
-        before = _SENTENCE.split(document[max(bracket.end("before") - _LONGEST, 0) : bracket.end("before")])[
-            -1
-        ]
-        words = before.split()
+        end = bracket.end("before")
+        before = _SENTENCE.split(document[max(end - _LONGEST, 0) : end])[-1]
+        words = before.removesuffix("'s").removesuffix("’s").split()
         if _SHORT.fullmatch(first):
             short, long = first, _long_form(first, " ".join(words[-min(len(first) + 5, 2 * len(first)) :]))
         elif words and _SHORT.fullmatch(words[-1]) and _long_form(words[-1], first) == first:
@@ -58,41 +59,39 @@ def _long_form(short: str, text: str) -> str:
     These are the words whose first letters it has, or else the fewest that have all of its letters in their order.
     """
     words = text.split()
-    letters = short.lower().removesuffix("s") if short[-1] == "s" else short.lower()
+    letters = short.removesuffix("s").lower()
     for start in range(len(words) - 1, -1, -1):
         firsts = [word[0].lower() for word in words[start:]]
         telling = [word[0].lower() for word in words[start:] if word.lower() not in _LINKS]
         if letters in ("".join(firsts), "".join(telling)) and _names(words[start:], short):
             return " ".join(words[start:])
-    place = len(text)
-    for at in range(len(short) - 1, -1, -1):
-        letter = short[at].lower()
-        if not letter.isalnum():
-            continue
-        place -= 1
-        while place >= 0 and (
-            text[place].lower() != letter or (at == 0 and place > 0 and text[place - 1].isalnum())
-        ):
-            place -= 1
-        if place < 0:
-            return ""
-    long = text[text.rfind(" ", 0, place + 1) + 1 :]
+    first, *others = filter(str.isalnum, short.lower())
+    lower, place = text.lower(), len(text)
+    for letter in reversed(others):
+        place = lower.rfind(letter, 0, max(place, 0))
+    starts = [at for at in range(place) if lower[at] == first and not lower[at - 1 : at].isalnum()]
+    if not starts:
+        return ""
+    place = starts[-1]
+    start = text.rfind(" ", 0, place + 1) + 1
+    is_inner = text[start].lower() != letters[0] and _INNER.search(text[start:place])
+    long = text[place if is_inner else start :]
     return long if _names(long.split(), short) else ""
 
 
 def _inside(long: str, document: str) -> str:
-    """Return a long form as inside a sentence: with a small letter, if it has a capital only since it opens one."""
+    """Return a long form as inside a sentence: with a small letter if the document has it, or its first word, so."""
     small = long[0].lower() + long[1:]
-    opens = re.search(rf"(?:^|[.!?]\s|\n\s*){re.escape(long)}", document) is not None
     is_plain = " " in long and long[1:].islower()
-    return small if small in document or (opens and is_plain) else long
+    return small if small in document or (is_plain and f" {small.split()[0]} " in document) else long
 
 
 def _names(words: Sequence[str], short: str) -> bool:
     """Check whether words are a name that an abbreviation may have: about as many as it has letters, no sentence."""
     telling = [word for word in words if word.lower() not in _LINKS]
     is_about_as_long = len(telling) <= len(short) and len(" ".join(words)) > len(short) + 2
-    is_plain = not _UNLIKELY.search(" ".join(words)) and short.lower() not in map(str.lower, words)
+    repeats = short.removesuffix("s").lower() in map(str.lower, words)
+    is_plain = not (repeats or _UNLIKELY.search(" ".join(words)))
     return is_about_as_long and is_plain and words[0].lower() not in _LINKS
 
 
@@ -126,11 +125,12 @@ def meanings_told(
     found, whole = definitions(document), " ".join(" ".join(texts).lower().split())
     for short in dict.fromkeys(used):
         long = found.get(short)
-        if long is None or short in _KNOWN or " ".join(long.lower().split()) in whole:
+        if long is None or short in _KNOWN or long.lower() in whole:
             continue
-        use = re.compile(rf"(?<![\w\-[(/]){re.escape(short)}(?![\w\-’'/])(?!\s?[(\[])")
+        use = re.compile(_TABLE["use"].replace("<<short>>", re.escape(short)))
         for place, text in enumerate(texts):
-            if first := use.search(text):
+            first = use.search(_APART.sub(lambda apart: "[" * len(apart.group()), text))
+            if first and not text.isupper():
                 longer = f"{text[: first.end()]} [{long}]{text[first.end() :]}"
                 tried = [*texts[:place], longer, *texts[place + 1 :]]
                 texts = tried if holds(tried) else texts

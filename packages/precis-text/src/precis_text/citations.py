@@ -23,9 +23,9 @@ def _whole(pattern: str) -> str:
     return re.sub(r"<<(\w+)>>", lambda other: _whole(_TABLE[other[1]]), pattern)
 
 
-_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK = (
+_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK, _COMPARED = (
     re.compile(_whole(_TABLE[name]))
-    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link"]
+    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link", "compared"]
 )
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
@@ -37,10 +37,12 @@ class Citations:
     Attributes:
         pattern: what one of them, or several in a row, look like.
         is_mail: whether the document is a mail, whose greetings are not shown.
+        compared: the words around each sign of a mail with one space before it: "cost > income".
     """
 
     pattern: re.Pattern[str]
     is_mail: bool = False
+    compared: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, document: str) -> Citations:
@@ -49,15 +51,20 @@ class Citations:
         is_mail = _MAIL.search(document) is not None
         several += [("joined", "<<quoted_once>>")] if is_mail else []
         found = [kind for name, kind in several if len(re.findall(_whole(_TABLE[name]), document)) >= _FEWEST]
+        compared = frozenset(_COMPARED.findall(document) if is_mail else ())
         pattern = _whole("|".join((_TABLE["always"], *found, _TABLE["nothing"])))
-        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), is_mail)
+        return cls(re.compile(rf"(?:{pattern})+", re.IGNORECASE), is_mail, compared)
 
     def left_out(self, text: str) -> str:
         """Return a text on one line without its references; the text itself if nothing else is there."""
 
         def kept(found: re.Match[str]) -> str:
             if not any(map(str.isalnum, found.group())):
-                return " " if ">" in found.group() else ""
+                if ">" not in found.group():
+                    return ""
+                before, after = text[: found.start()], text[found.end() :]
+                is_compared = f"{before.rpartition(' ')[2]} > {after.partition(' ')[0]}" in self.compared
+                return found.group() if is_compared else " "
             return found.group() if _NEEDS.search(text[: found.start()]) else ""
 
         text = _LINK.sub(r"\1", text)

@@ -18,8 +18,8 @@ from precis_text.units import ENDED, TextUnit
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
 _TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
-_BELOW, _FOLLOWS, _HOLES, _LOST = (
-    re.compile("|".join(_TABLE[name].split("\n"))) for name in ("below", "follows", "holes", "lost")
+_BELOW, _FOLLOWS, _HOLES, _LOST, _CUT = (
+    re.compile("|".join(_TABLE[name].split("\n"))) for name in ("below", "follows", "holes", "lost", "cut")
 )
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
@@ -87,8 +87,10 @@ def holed(units: Sequence[TextUnit]) -> list[bool]:
     found = [len(_HOLES.findall(unit.text)) for unit in units]
     is_tight = sum(found) < _LOOSE * marks
     return [
-        (is_tight and holes > 0) or (not unit.speaker and _LOST.search(unit.text) is not None)
-        for unit, holes in zip(units, found, strict=True)
+        (is_tight and holes > 0)
+        or (not unit.speaker and _LOST.search(unit.text) is not None)
+        or (is_unended and _CUT.search(unit.text) is not None)
+        for unit, holes, is_unended in zip(units, found, unended(units), strict=True)
     ]
 
 

@@ -299,7 +299,7 @@ def visible(text: str) -> str:
 def _margin(document: str) -> int:
     """Return the width at which most lines of a document were wrapped; a width without effect if there is none.
 
-    An address that no program could break makes its line wider than that.
+    An address that no program could break makes its line wider than that, from a last word that begins before it.
     """
     lines = document.split("\n")
     going_on = sorted(
@@ -314,7 +314,7 @@ def _runs(block: re.Match[str], speakers: frozenset[str], margin: int) -> Iterat
     """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
     lines = [*_LINE.finditer(block.group())]
     texts = [line.group().rstrip() for line in lines]
-    widest = min(max(map(len, texts)), margin)
+    widest = max(min(len(text), margin) if text.rfind(" ") < margin else len(text) for text in texts)
     widest = 0 if _is_listing(texts, widest) else widest
     start = 0
     for line, following in pairwise([*lines, None]):
