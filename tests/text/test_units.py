@@ -1,5 +1,6 @@
 """What an extract is made of."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -208,6 +209,11 @@ and tell us what you think of it.
     first, second = (unit.text for unit in extraction_units(WRAPPED + block)[8:10])
     assert first.startswith(
         "Just a few months ago, we wrote about the next phase of the United States Transparency"
+    )
+    assert second == "This week, the United States joined it."
+    first, second = (
+        unit.text
+        for unit in extraction_units(WRAPPED + re.sub(r"\(https\S*\)", "of May, if you like", block))[8:10]
     )
     assert second == "This week, the United States joined it."
 

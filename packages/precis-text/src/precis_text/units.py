@@ -297,24 +297,37 @@ def visible(text: str) -> str:
 
 
 def _margin(document: str) -> int:
-    """Return the width at which most lines of a document were wrapped; a width without effect if there is none.
+    """Return the width at which most lines of a document were wrapped; a width without effect if there is none."""
+    going_on = _going_on(document.split("\n"), _NARROWEST)
+    return going_on[int(_USUAL * len(going_on))] if len(going_on) >= _WRAPPED else sys.maxsize
 
-    An address that no program could break makes its line wider than that, from a last word that begins before it.
-    """
-    lines = document.split("\n")
-    going_on = sorted(
+
+def _going_on(lines: Sequence[str], least: float) -> list[int]:
+    """Return the widths, sorted, of the lines at least this wide whose sentence surely continues on the next one."""
+    return sorted(
         len(line.rstrip())
         for line, following in pairwise(lines)
-        if len(line) >= _NARROWEST and following.lstrip()[:1].islower() and not ENDED.search(line)
+        if len(line) >= least and following.lstrip()[:1].islower() and not ENDED.search(line)
     )
-    return going_on[int(_USUAL * len(going_on))] if len(going_on) >= _WRAPPED else sys.maxsize
+
+
+def _widest(lines: Sequence[str], margin: int) -> int:
+    """Return the width at which the lines of a block were wrapped.
+
+    A line is wider than the document's margin if it had, or has, an address that no program could break. Then its last
+    word begins before the margin, or other lines of the block continue at the margin.
+    """
+    is_wrapped = len(_going_on(lines, _FULL * margin)) >= _FEW_LINES
+    return max(
+        min(len(line), margin) if is_wrapped or line.rfind(" ") < margin else len(line) for line in lines
+    )
 
 
 def _runs(block: re.Match[str], speakers: frozenset[str], margin: int) -> Iterator[tuple[int, str]]:
     """Yield the pieces of a block that no sentence crosses, with their offsets: lines, wrapped ones together."""
     lines = [*_LINE.finditer(block.group())]
     texts = [line.group().rstrip() for line in lines]
-    widest = max(min(len(text), margin) if text.rfind(" ") < margin else len(text) for text in texts)
+    widest = _widest(texts, margin)
     widest = 0 if _is_listing(texts, widest) else widest
     start = 0
     for line, following in pairwise([*lines, None]):

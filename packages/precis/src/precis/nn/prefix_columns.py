@@ -1,7 +1,8 @@
 """Keys and values before those of the input: the prefix's columns of an attention matrix.
 
-A stack of layers receives a `StackPrefix` for one call and passes `PrefixColumns` to each attention; `attend` does
-the rest. The source of the keys is not known here (`precis.tuning`).
+A stack of layers receives a `StackPrefix` for one call and passes `PrefixColumns` to each attention. `attention_rows`
+joins them with the columns of the input, where `normalizers` (TruncSA, SoftSA) make weights of both. The source of the
+keys is not known here (`precis.tuning`).
 """
 
 from __future__ import annotations
