@@ -88,7 +88,7 @@ def reproduce(
         ModeName,
         typer.Option(
             "--mode",
-            help="For default-model: extract trains it to select sentences; abstract also to write (hours).",
+            help="For default-model: extract trains it to select sentences; abstract, also to write (takes hours).",
         ),
     ] = ModeName.extract,
     steps: Annotated[
@@ -96,7 +96,7 @@ def reproduce(
         typer.Option(
             "--steps",
             min=1,
-            help="For default-model --mode abstract: total steps of training to write; may be changed when resuming.",
+            help="For default-model --mode abstract: total training steps for writing; may be changed on resuming.",
         ),
     ] = None,
     seeds: Annotated[
@@ -142,7 +142,7 @@ def reproduce(
     ] = False,
     threads: Threads = None,
 ) -> None:
-    """Run the experiments behind a table of a paper, at a scale of your choice, and print it next to the paper's.
+    """Run the experiments behind a paper's table, at a scale of your choice, and print the results next to the paper's.
 
     default-model builds the model included with precis, from a pre-trained one and openly licensed pairs.
     """

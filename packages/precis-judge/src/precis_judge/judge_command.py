@@ -46,14 +46,14 @@ def plan(
         "Print the power with this many documents instead."
     ))] = None,
     document_spread: Annotated[float, typer.Option("--document-spread", help=(
-        "Standard deviation of the log-odds of a win over documents."
+        "Standard deviation of the log-odds of a win across documents."
     ))] = 1.0,
-    judge_spread: Annotated[float, typer.Option("--judge-spread", help="The same over judges.")] = 0.3,
+    judge_spread: Annotated[float, typer.Option("--judge-spread", help="The same across judges.")] = 0.3,
 ) -> None:  # fmt: skip
     """Compute the number of documents and judges needed to detect a preference.
 
     Assumes the test of the report: exact and binomial, over documents. Verdicts on one document are correlated, and so
-    are those of one judge; the two spreads set by how much. All judges see all documents.
+    are those of one judge; the two spreads set how strongly. All judges see all documents.
     """
     from precis_judge.sample_size import Preference, plan_table
 
@@ -76,7 +76,7 @@ def plan(
 def new(
     predictions: Annotated[list[Path], typer.Option("--predictions", help=(
         "Summaries of one system, named after its file: precis's .jsonl, JSON lines with id, document and "
-        "summary, or text with one summary per line; or a folder of precis evaluate or compare. Repeatable."
+        "summary, or text with one summary per line; or a folder that precis evaluate or compare wrote. Repeatable."
     ))],
     out: Annotated[Path, typer.Option("--out", help="Folder for the study.", callback=folder_to_be)],
     judge: Annotated[
@@ -117,7 +117,7 @@ def new(
     """Create a study: documents, pairs of summaries, and the sequence of pages that each judge sees.
 
     Judges never see the names of systems. Each system appears on each side half of the time. Files without source
-    documents need --data, in the order of the summaries. A folder of precis compare contains the documents.
+    documents need them in --data, in the same order. A folder that precis compare wrote contains the documents.
     """
     from precis.phases.data.run_pairs import NamedPairs
     from precis.phases.measure.evaluation_inputs import read_test_pairs
@@ -155,7 +155,7 @@ def new(
 def serve(
     study: StudyFolder,
     host: Annotated[str, typer.Option("--host", help=(
-        "Address to listen on. Any other than the default is open to the network."
+        "Address to listen on. Any address except the default is open to the network."
     ))] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 chooses any free one.")
@@ -185,7 +185,7 @@ def report(
 ) -> None:
     """Report the verdicts: win rates, strengths, tests, agreement, and the reliability of each judge.
 
-    Writes report.html, one file with plots, and report.json to the study's folder. Judges may still be at work.
+    Writes report.html, one file with plots, and report.json to the study's folder. Judges may still be working.
     """
     from precis_judge.report_page import publish
 

@@ -33,8 +33,8 @@ Out = Annotated[Path, typer.Option("--out", help=(
 ))]  # fmt: skip
 Formats = Annotated[Format, typer.Option("--format", help="Output: summaries.jsonl or summaries.parquet.")]
 Workers = Annotated[int | None, typer.Option("--workers", min=1, max=10_000, help=(
-    "Number of models that run in parallel, each on one core or, with --device cuda, one GPU. Default: one on "
-    "each that CPU affinity and the container's quota allow."
+    "Number of models that run in parallel, each on one core or, with --device cuda, one GPU. Default: one for "
+    "each core that CPU affinity and the container's quota allow, or one for each GPU."
 ))]  # fmt: skip
 Address = Annotated[str | None, typer.Option("--address", help=(
     "Address of a Ray cluster, such as auto or ray://HOST:10001. Default: this machine."

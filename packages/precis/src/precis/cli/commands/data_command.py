@@ -135,7 +135,7 @@ def _again(options: Mapping[str, Any], share: float) -> str:
 
 @app.command("list")
 def list_tasks() -> None:
-    """List the tasks for --task: name, limits in tokens, and dataset on the hub."""
+    """List the tasks for --task: name, limits in tokens, and data set on the hub."""
     from precis.data.tasks.tasks import TASKS
     from precis.table import Table
 

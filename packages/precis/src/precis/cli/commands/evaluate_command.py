@@ -45,7 +45,7 @@ Model = Annotated[list[str] | None, typer.Option("--model", help=(
     "precis. Repeatable: each one is compared with the first."
 ))]  # fmt: skip
 Predictions = Annotated[list[Path] | None, typer.Option("--predictions", help=(
-    "Score this file: precis's .jsonl, .jsonl rows with id and summary, or a summary per line. Repeatable."
+    "Score this file: precis's .jsonl, .jsonl rows with id and summary, or one summary per line. Repeatable."
 ))]  # fmt: skip
 Task = Annotated[str | None, typer.Option("--task", help=(
     "A named task (see: precis data list). It sets the columns and, for a grounded model, the instruction. "

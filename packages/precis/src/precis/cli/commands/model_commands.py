@@ -34,10 +34,10 @@ def convert(
         "the one in the folder, else none."
     ))] = None,
     decoder_layers: Annotated[int | None, typer.Option("--decoder-layers", metavar="N", help=(
-        "Layers of the new decoder for a DeBERTa. Default: as many as its encoder."
+        "Layers of the new decoder for a DeBERTa. Default: as many as its encoder has."
     ))] = None,
 ) -> None:  # fmt: skip
-    """Convert a released ProphetNet or a DeBERTa to a model folder with safetensors; the weights do not change.
+    """Convert a released ProphetNet or a DeBERTa into a model folder with safetensors; the weights do not change.
 
     A DeBERTa becomes the encoder of a Z-Code++ whose decoder is new: fine-tune it before you use it.
 
