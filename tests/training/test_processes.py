@@ -1,5 +1,6 @@
 """The number of processes leaves no mark on the curve, whether each has the whole model or a piece of it."""
 
+import copy
 import multiprocessing
 import os
 import signal
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +20,11 @@ from torch import Tensor, nn
 from precis.nn import vocabulary_scores
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import InTurn, Loss, smoothed_cross_entropy
-from precis.training import JsonLines, load_weights, processes
+from precis.training import JsonLines, TrainSettings, load_weights, processes
 from precis.training.callbacks import read_metrics
-from precis.training.processes import main_process_first, sharding_is_asked_for, wait_for_everyone
+from precis.training.optimizer import build_optimizer
+from precis.training.processes import Pieces, main_process_first, sharding_is_asked_for, wait_for_everyone
+from precis.training.state_tensors import optimizer_tensors
 from precis_text.errors import UserError
 from tests.devices import ON_THE_CPU, keep_to_the_cpu
 from tests.training import tiny
@@ -255,3 +259,32 @@ def test_a_way_of_sharding_that_the_loop_does_not_go_is_refused(
 def test_a_parameter_that_is_not_sharded_gets_the_whole_value() -> None:
     value = torch.arange(4.0)
     assert torch.equal(processes._piece_of(value, like=torch.zeros(4)), value)
+
+
+def test_state_goes_from_the_whole_model_to_its_pieces_and_back_in_the_main_process_alone() -> None:
+    """Nothing here is sharded: a piece is then the whole tensor."""
+    model, trained = Layered(), TrainSettings(steps=9)
+    optimizer = build_optimizer(model, trained)
+    tiny.objective(model, tiny.rows(range(4))).total.backward()
+    optimizer.step()
+    sharded = copy.deepcopy(model)
+    stepped = build_optimizer(sharded, trained)
+    before = optimizer_tensors(model, optimizer)
+    home: Any = SimpleNamespace(is_main_process=True)
+    pieces = Pieces(model, optimizer, pieces=sharded, pieces_optimizer=stepped, accelerator=home)
+
+    pieces.scatter()
+    assert not optimizer.state  # it is held once
+    assert {id(each) for each in stepped.state} == {id(p) for p in sharded.parameters() if p.requires_grad}
+    tiny.assert_identical(optimizer_tensors(sharded, stepped), before)
+
+    tiny.objective(sharded, tiny.rows(range(4, 8))).total.backward()
+    stepped.step()
+    with pieces.state_gathered():
+        tiny.assert_identical(tiny.weights(model), tiny.weights(sharded))
+        assert len(optimizer.state) == sum(p.requires_grad for p in model.parameters())  # none for what is frozen
+        tiny.assert_identical(optimizer_tensors(model, optimizer), optimizer_tensors(sharded, stepped))
+    assert not optimizer.state
+    home.is_main_process = False
+    with pieces.state_gathered():
+        assert not optimizer.state

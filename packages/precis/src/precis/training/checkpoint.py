@@ -326,7 +326,7 @@ class Checkpoints:
         if model is not None:
             check_weights(model, folder / MODEL_FILE, finite=state.is_finite)
             stepped = state.step > state.skipped_steps
-            check_optimizer(model, folder / OPTIMIZER_FILE, has_stepped=stepped, finite=state.is_finite)
+            check_optimizer(folder / OPTIMIZER_FILE, has_stepped=stepped, finite=state.is_finite)
         if extra:
             say(f"checkpoint {folder} also contains {extra[0]}, which precis did not write; ignored")
         return Saved(folder=folder, state=state, settings=settings)

@@ -82,7 +82,7 @@ class ProgressBar:
             self._print(f"{how} at step {result.step} of {result.total_steps}{best}")
 
     def _line(self, info: StepInfo, record: Mapping[str, float]) -> str:
-        each = (time.perf_counter() - self._began) / max(1, info.step - self._first_step)
+        each = (time.perf_counter() - self._began) / (info.step - self._first_step)
         return (
             f"step {info.step}/{info.total_steps}  loss {record.get('loss', float('nan')):.3f}  "
             f"rate {info.learning_rate:.1e}  {record['tokens_per_second']:,.0f} tokens/s  "
