@@ -107,3 +107,13 @@ def test_the_end_says_how_it_came() -> None:
         "interrupted at step 8 of 12; best at step 4: 0.250",
         "done at step 8 of 12",
     ]
+
+
+def test_a_line_on_a_terminal_is_as_long_as_it_is_and_has_neither_colours_nor_markup() -> None:
+    bar = Shown(terminal=True)
+    metrics = {f"[bold]rouge{number}": 12.5 for number in range(9)}
+    bar.on_validation(
+        ValidationInfo(step=4, metrics=metrics, seconds=61.0, improved=False, best_step=4, best_value=1.5)
+    )
+    figures = "  ".join(f"[bold]rouge{number} 12.500" for number in range(9))
+    assert bar.lines == [f"validation at step 4: {figures}  [61 s]"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from precis.training import Highest, Lowest, TrainSettings
-from precis.training.training_settings import refuse_other_settings
+from precis.training.training_settings import FREE_ON_RESUME, MOST_SEED, refuse_other_settings
 from precis_text.errors import UserError
 
 
@@ -79,4 +79,17 @@ def test_a_digest_that_changed_is_named_for_what_it_stands_for(
     before: dict[str, Any], now: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(UserError, match=f"^the run in runs/a was started with {re.escape(words)}"):
-        refuse_other_settings(Path("runs/a"), before=before, now=now)
+        refuse_other_settings(Path("runs/a"), before=before, now=now, step=1)
+
+
+def test_what_a_curve_depends_on_keeps_its_default_and_so_old_runs_that_name_none_are_taken_up() -> None:
+    defaults = TrainSettings(steps=1).to_dict()
+    assert {name: value for name, value in defaults.items() if name not in FREE_ON_RESUME} == {
+        "steps": 1, "epochs": None, "learning_rate": 3e-4, "warmup_steps": 100, "schedule": {"type": "LinearDecay"},
+        "weight_decay": 0.01, "betas": [0.9, 0.999], "eps": 1e-6, "clip_norm": 1.0, "gradient_accumulation": 1,
+        "precision": "fp32", "seed": 0, "select": {"type": "Lowest", "metric": "loss"},
+    }  # fmt: skip
+
+
+def test_the_largest_seed_and_a_beta_of_zero_are_settings_too() -> None:
+    assert TrainSettings(steps=1, seed=2**32 - 1, betas=(0.0, 0.999)).seed == MOST_SEED

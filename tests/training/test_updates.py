@@ -2,6 +2,7 @@
 
 import itertools
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -136,6 +137,8 @@ def test_the_gradient_of_two_turns_has_the_norm_of_their_parts_together() -> Non
     assert [each.mean_loss for each in (first, one, none)] == [1.5, 6.0, 6.0]
     assert (both.gradient_norm, both.loss, both.targets, both.tokens) == (5.0, 10.0, 4, 17)
     assert first.and_then(one).loss == 6.0 + 4 * 6.0  # a loss a target weighs as much in either turn
+    asked = replace(one, stop=1)
+    assert (first.and_then(asked).stop, asked.and_then(first).stop) == (1, 1)  # a wish to stop in either turn
 
 
 def _window(*steps: dict[str, Any]) -> dict[str, float]:

@@ -21,11 +21,11 @@ class ProgressBar:
         """Write to `console`, by default standard error, so that standard output stays clean."""
         self._console = console or Console(file=sys.stderr)
         self._bar: Progress | None = None
-        self._task = TaskID(0)
+        self._task: TaskID
         self._loss: float | None = None
         self._speed: float | None = None
-        self._began = 0.0
-        self._first_step = 0
+        self._began: float
+        self._first_step: int
 
     def on_start(self, info: StartInfo) -> None:
         """Print the parameters and devices, and start the bar."""

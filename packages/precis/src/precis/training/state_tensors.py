@@ -112,12 +112,12 @@ def not_finite(model: nn.Module) -> str | None:
 
     Frozen tensors are not checked, since training does not change them.
     """
-    floats = {name: t for name, t in _untied_state(model).items() if t.is_floating_point() and t.numel()}
-    if not floats:
+    found = _untied_state(model)
+    if not found:
         return None
-    device = next(iter(floats.values())).device
-    verdicts = torch.stack([torch.isfinite(tensor).all().to(device) for tensor in floats.values()]).tolist()
-    return next((name for name, is_finite in zip(floats, verdicts, strict=True) if not is_finite), None)
+    device = next(iter(found.values())).device
+    verdicts = torch.stack([torch.isfinite(tensor).all().to(device) for tensor in found.values()]).tolist()
+    return next((name for name, is_finite in zip(found, verdicts, strict=True) if not is_finite), None)
 
 
 def size_in_bytes(model: nn.Module) -> int:
@@ -141,7 +141,7 @@ def _untied_state(model: nn.Module) -> dict[str, Tensor]:
 
 def _identity(tensor: Tensor) -> tuple[object, ...]:
     """Return a key that is equal for two names of one tensor. Empty tensors share address 0 without being tied."""
-    if tensor.numel() == 0 or tensor.is_meta:
+    if tensor.numel() == 0:
         return (id(tensor),)
     return (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride())
 
@@ -195,7 +195,7 @@ def check_weights(model: nn.Module, file: Path, *, finite: bool = True) -> None:
         _check_finite(file)
 
 
-def check_optimizer(file: Path, *, has_stepped: bool, finite: bool = True) -> None:
+def check_optimizer(file: Path, *, has_stepped: bool, finite: bool) -> None:
     """Refuse an optimizer's state that is not fp32, as all trained parameters are, is not finite, or is missing.
 
     Args:
