@@ -220,3 +220,21 @@ def test_those_that_send_a_body_give_way_after_the_silent_and_those_in_work_neve
         return let_in, [each.is_closed for each in (silent, sending, working)]
 
     assert asyncio.run(run()) == ([True, True, False], [True, True, False])
+
+
+def test_closed_connections_are_told_together_and_then_those_after_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("precis.server.connections._TOLD_EVERY", 0.01)
+
+    async def run() -> None:
+        connections = Connections(ConnectionLimits())
+        for reasons in (("refused", "no_head", "refused"), ("no_head",)):
+            for reason in reasons:
+                connections.told(reason)
+            await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+    told: list[Any] = [each for each in caplog.records if each.message == "connections_closed"]
+    assert [each.fields for each in told] == [{"refused": 2, "no_head": 1}, {"no_head": 1}]
+    assert [each.bounded for each in told] == [False, False]  # one line a second is bound enough

@@ -330,3 +330,43 @@ def test_what_a_user_can_mend_is_answered_as_their_mistake_and_is_no_fault() -> 
     finally:
         engine.stop(seconds=10)
     assert (refused.value.status, refused.value.code, faults) == (422, "cannot_be_summarized", [])
+
+
+def test_an_engine_takes_documents_only_while_it_runs() -> None:
+    engine = Engine(Picky(), Limits(), Counting(), lambda error: None)
+
+    async def submit() -> None:
+        engine.submit(["x"], [1], Ask(model="m", mode="extract"))
+
+    for is_before in (True, False):
+        with pytest.raises(ApiError) as refused:
+            asyncio.run(submit())
+        assert (refused.value.status, refused.value.code, refused.value.retry_after) == (503, "stopping", 5)
+        if is_before:
+            engine.start()
+            assert engine.stop(seconds=10)
+
+
+def test_a_full_queue_names_its_size_and_refuses_a_request_as_a_whole() -> None:
+    summarizer, listener = Picky(), Counting()
+    engine = Engine(summarizer, Limits(queue=9, tokens=9, batch=2), listener, lambda error: None)
+    ask = Ask(model="m", mode="extract")
+
+    async def run() -> list[Any]:
+        jobs = engine.submit(["x", "y", "z"], [1, 2, 3], ask)
+        with pytest.raises(ApiError, match="the queue is full: 3 documents with 6 tokens") as refused:
+            engine.submit(["u", "v"], [1, 3], ask)
+        assert (refused.value.code, refused.value.retry_after) == ("queue_full", 2)
+        assert listener.reasons == ["queue_full"] * 2
+        jobs += engine.submit(["u", " ", "v"], [1, 0, 2], ask)  # as many as there is room for
+        summarizer.go.set()
+        return await asyncio.gather(*(job.done for job in jobs), return_exceptions=True)
+
+    engine.start()
+    try:
+        *made, empty, last = asyncio.run(run())
+    finally:
+        summarizer.go.set()
+        engine.stop(seconds=10)
+    assert [*made, last] == [NOTHING] * 5
+    assert (empty.code, empty.document) == ("empty_document", 2)

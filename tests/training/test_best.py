@@ -415,9 +415,7 @@ def test_a_validation_is_held_against_the_best_so_far(
 def test_of_scores_loss_and_weights_all_must_be_finite(
     metrics: dict[str, float], weights_are_finite: bool
 ) -> None:
-    verdict = judge(
-        metrics, select=SCORE["select"], state=RunState(), weights_are_finite=weights_are_finite
-    )
+    verdict = judge(metrics, select=SCORE["select"], state=RunState(), weights_are_finite=weights_are_finite)
     assert verdict == ValidationVerdict(is_finite=False)
 
 

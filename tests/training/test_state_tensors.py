@@ -195,8 +195,16 @@ def test_the_first_tensor_that_is_not_finite_is_named() -> None:
 
 
 def test_numbers_of_a_record_may_be_whole_and_counts_must_be() -> None:
-    state = record_from(RunState, {"step": 8, "seconds": 3, "best_value": 1, "window": {"loss": 2, "tokens": 0.5}})
+    state = record_from(
+        RunState, {"step": 8, "seconds": 3, "best_value": 1, "window": {"loss": 2, "tokens": 0.5}}
+    )
     assert (state.step, state.seconds, state.window) == (8, 3, {"loss": 2, "tokens": 0.5})
-    for name, wrong in (("step", 8.0), ("seconds", "3"), ("seconds", True), ("is_finite", 1), ("best_step", -1)):
+    for name, wrong in (
+        ("step", 8.0),
+        ("seconds", "3"),
+        ("seconds", True),
+        ("is_finite", 1),
+        ("best_step", -1),
+    ):
         with pytest.raises(ValueError, match=f"^{name} is"):
             record_from(RunState, {name: wrong})
