@@ -233,3 +233,7 @@ def test_a_file_of_keys_has_at_most_a_mebibyte(tmp_path: Path) -> None:
     path.write_text(line + "#" * ((1 << 20) - len(line) + 1))
     with pytest.raises(UserError):
         Keys.read(path)
+
+
+def test_a_key_that_is_printed_shows_its_name_alone(keys: Keys) -> None:
+    assert str(keys.keys[0]) == "Key(name='ann')"

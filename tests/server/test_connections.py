@@ -238,3 +238,17 @@ def test_closed_connections_are_told_together_and_then_those_after_them(
     told: list[Any] = [each for each in caplog.records if each.message == "connections_closed"]
     assert [each.fields for each in told] == [{"refused": 2, "no_head": 1}, {"no_head": 1}]
     assert [each.bounded for each in told] == [False, False]  # one line a second is bound enough
+
+
+def test_a_connection_may_rest_between_requests_and_a_head_has_its_time_from_its_first_byte(serve: Serve) -> None:
+    service = serve(connections=ConnectionLimits(head_seconds=0.2))
+    with connect(service) as connection:
+        for more in (b"", HEAD):  # which comes together with the request before it
+            connection.sendall(HEAD + b"\r\n" + more)
+            received = b""
+            while not received.endswith(b"}"):
+                received += connection.recv(4096)
+            assert received.startswith(b"HTTP/1.1 200")
+            if not more:
+                time.sleep(0.3)  # longer than a head may take: nothing of one has come
+        assert ended(connection) == b""

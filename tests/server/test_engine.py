@@ -370,3 +370,22 @@ def test_a_full_queue_names_its_size_and_refuses_a_request_as_a_whole() -> None:
         engine.stop(seconds=10)
     assert [*made, last] == [NOTHING] * 5
     assert (empty.code, empty.document) == ("empty_document", 2)
+
+
+def test_a_document_that_has_its_turn_gives_none_to_a_shorter_one() -> None:
+    found = order_of(InPieces(), [90, 40, 5], Ask(model="m", mode="abstract"))
+    assert found[:7] == [90, 40, 40, 40, 40, 90, 5]
+
+
+def test_only_a_longer_beginning_is_news() -> None:
+    async def run() -> list[tuple[bool, str]]:
+        loop, found = asyncio.get_running_loop(), []
+        job = QueuedDocument("x", Ask(model="m", mode="abstract"), 1, 0.0, loop, loop.create_future())
+        for beginning in ("It rains.", "It pours.", "It", "It rains. It pours."):
+            job.news.clear()
+            job._begin(beginning)
+            found.append((job.news.is_set(), job.written))
+        return found
+
+    first, longer = "It rains.", "It rains. It pours."
+    assert asyncio.run(run()) == [(True, first), (False, first), (False, first), (True, longer)]

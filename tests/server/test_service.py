@@ -1,6 +1,7 @@
 """What `/v1/summarize` promises: answers equal to those made alone, limits, and nothing lost or leaked."""
 
 import asyncio
+import inspect
 import json
 import logging
 import random
@@ -25,10 +26,10 @@ from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
-from precis.server.schemas import SummarizeAnswer
+from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.served_model import ServedModel
 from precis.server.service import Service, plain  # type: ignore[attr-defined]
-from precis.server.summarize_routes import _all, _one
+from precis.server.summarize_routes import _all, _one, _respond
 from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from tests.server.conftest import Serve, SlowModel
@@ -460,7 +461,9 @@ def test_a_summary_is_waited_for_until_a_second_after_its_deadline(
 
 def test_the_limits_of_the_command_are_those_of_the_library() -> None:
     limits = Limits()
-    assert serve_command.LimitOptions().limits(batch=limits.batch, beams=limits.beams) == limits
+    usual = inspect.signature(serve_command.serve).parameters
+    batch, beams = usual["batch_size"].default, usual["max_beams"].default
+    assert serve_command.LimitOptions().limits(batch=batch, beams=beams) == limits
 
 
 def test_batches_are_counted_in_powers_of_two() -> None:
@@ -560,3 +563,25 @@ def test_the_tokens_of_long_documents_are_counted_beside_the_answers_to_others(
     assert asyncio.run(run()) == [2, 1]  # at least one, so that the queue counts it
     assert (threading.get_ident() not in counter.threads) is is_elsewhere
     assert (counter.threads == {threading.get_ident()}) is not is_elsewhere
+
+
+class OnlyOneFails(SecondFails):
+    """The same, of one document, which gets the error."""
+
+    @asynccontextmanager
+    async def working(self, *_: object, **__: object) -> AsyncIterator[list[str]]:
+        yield ["b"]
+
+    def ask(self, **_: object) -> Ask:
+        return Ask(model="m", mode="abstract")
+
+
+def test_what_is_wrong_with_the_only_document_is_the_answer() -> None:
+    service: Any = OnlyOneFails(ApiError(422, "cannot_be_summarized", "is odd"))
+
+    async def respond() -> None:
+        request: Any = SimpleNamespace(receive=asyncio.Event().wait)
+        await _respond(service, request, SummarizeRequest(text="b"))
+
+    with pytest.raises(ApiError, match="is odd"):
+        asyncio.run(respond())
