@@ -240,7 +240,9 @@ def test_closed_connections_are_told_together_and_then_those_after_them(
     assert [each.bounded for each in told] == [False, False]  # one line a second is bound enough
 
 
-def test_a_connection_may_rest_between_requests_and_a_head_has_its_time_from_its_first_byte(serve: Serve) -> None:
+def test_a_connection_may_rest_between_requests_and_a_head_has_its_time_from_its_first_byte(
+    serve: Serve,
+) -> None:
     service = serve(connections=ConnectionLimits(head_seconds=0.2))
     with connect(service) as connection:
         for more in (b"", HEAD):  # which comes together with the request before it

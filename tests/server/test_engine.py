@@ -389,3 +389,20 @@ def test_only_a_longer_beginning_is_news() -> None:
 
     first, longer = "It rains.", "It rains. It pours."
     assert asyncio.run(run()) == [(True, first), (False, first), (False, first), (True, longer)]
+
+
+def test_the_seconds_of_a_batch_are_those_that_it_took() -> None:
+    metrics = Metrics()
+    engine = Engine(Recorder(), Limits(), metrics, lambda error: None)
+    engine._summarizer.go.set()  # type: ignore[attr-defined]
+
+    async def run() -> None:
+        await engine.submit(["x"], [1], Ask(model="m", mode="extract"))[0].done
+
+    engine.start()
+    try:
+        asyncio.run(run())
+    finally:
+        engine.stop(seconds=10)
+    told = metrics.text().decode().split("precis_batch_seconds_sum ")[1]
+    assert 0 <= float(told.split()[0]) < 10
