@@ -1,12 +1,15 @@
 """A service ends cleanly also if a model still works when its time is up."""
 
+import logging
+import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -22,6 +25,8 @@ from precis.server.server_run import access_to, serve
 from precis_text.errors import RunError
 
 PROGRAM = """
+import logging
+import os
 import signal
 import torch
 from precis.server.connections import ConnectionLimits
@@ -79,6 +84,7 @@ def _serve(
     *,
     grace: float = 30.0,
     starts: bool = True,
+    threads: Sequence[str] = (),
     end: Any = None,
 ) -> dict[str, Any]:
     """Run a service that ends at once; write down what is said and done, and return what its parts were made with."""
@@ -97,8 +103,11 @@ def _serve(
     monkeypatch.setattr(server_run, "make_app", lambda _, **options: made.update(options))
     monkeypatch.setattr(server_run, "log_to_stderr", lambda: None)
     monkeypatch.setattr(server_run, "GuardedServer", Ending)
-    monkeypatch.setattr(server_run.logging, "shutdown", lambda: said.append("logs are written"))
-    monkeypatch.setattr(server_run.os, "_exit", lambda code: said.append(f"exit code {code}"))
+    # the module's own name alone: a service of other tests has such threads
+    running = [SimpleNamespace(name=name) for name in threads]
+    monkeypatch.setattr(server_run, "threading", SimpleNamespace(enumerate=lambda: running))
+    monkeypatch.setattr(logging, "shutdown", lambda: said.append("logs are written"))
+    monkeypatch.setattr(os, "_exit", lambda code: said.append(f"exit code {code}"))
     address = Address(port=0, grace=grace, prefix="/precis")
     with listen(address.host, 0) as opened:
 
@@ -143,13 +152,7 @@ def test_a_server_that_did_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch
 def test_the_process_ends_at_once_if_a_model_still_works(
     end: BaseException | None, is_working: bool, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, said = threading.Event(), []  # type: ignore[var-annotated]
-    thread = threading.Thread(target=go.wait, name=MODEL_THREAD if is_working else "another", daemon=True)
-    thread.start()
-    try:
-        with nullcontext() if end is None else pytest.raises(type(end)):
-            _serve(said, monkeypatch, end=end)
-    finally:
-        go.set()
-        thread.join()
+    said: list[str] = []
+    with nullcontext() if end is None else pytest.raises(type(end)):
+        _serve(said, monkeypatch, threads=["another", *[MODEL_THREAD] * is_working], end=end)
     assert said == [LISTENING, *([] if code is None else ["logs are written", f"exit code {code}"])]

@@ -581,7 +581,7 @@ def test_what_is_wrong_with_the_only_document_is_the_answer() -> None:
 
     async def respond() -> None:
         request: Any = SimpleNamespace(receive=asyncio.Event().wait)
-        await _respond(service, request, SummarizeRequest(text="b"))
+        await _respond(service, request, SummarizeRequest.model_validate({"text": "b"}))
 
     with pytest.raises(ApiError, match="is odd"):
         asyncio.run(respond())

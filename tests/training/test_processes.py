@@ -274,7 +274,7 @@ def test_a_parameter_that_is_not_sharded_gets_the_whole_value() -> None:
 @pytest.fixture
 def alone() -> Iterator[Any]:
     """The accelerator of a group of one process, without a port."""
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
     yield SimpleNamespace(device=torch.device("cpu"), num_processes=1, is_main_process=True)
     torch.distributed.destroy_process_group()
 
