@@ -414,6 +414,8 @@ def test_a_path_that_is_not_open_needs_one_key(path: str, headers: Any, told: tu
         ([("host", "localhost"), ("content-length", "10")], (200, "")),
         ([("host", "localhost"), ("content-length", "11")], (413, "body_too_large")),
         ([("host", "localhost"), ("content-length", "-1")], (400, "bad_length")),
+        ([("host", "localhost"), ("content-length", "9" * 18)], (413, "body_too_large")),
+        ([("host", "localhost"), ("content-length", "9" * 19)], (400, "bad_length")),
     ],
 )
 def test_without_keys_hosts_origins_and_sizes_decide(headers: Any, told: tuple[int, str]) -> None:

@@ -101,13 +101,18 @@ def test_keys_are_read_again_all_or_none(
 
         assert [status(SECRET), status(new)] == [200, 401]
         (tmp_path / "keys").write_text(f"eve {new}\n")
-        reload_keys(keys)
+        with caplog.at_level(logging.INFO, "precis.server"):
+            reload_keys(keys)
+        told: Any = next(each for each in caplog.records if each.message == "keys_reloaded")
+        assert (told.fields, told.bounded) == ({"keys": 1}, False)
         assert [status(SECRET), status(new)] == [401, 200]
         (tmp_path / "keys").write_text(f"eve {new}\nshort key\n")
         with caplog.at_level(logging.ERROR, "precis.server"):
             reload_keys(keys)
         assert [status(SECRET), status(new)] == [401, 200]
-    assert "line 2" in vars(caplog.records[-1])["fields"]["reason"]
+    refused: Any = next(each for each in caplog.records if each.message == "keys_not_reloaded")
+    assert "line 2" in refused.fields["reason"]
+    assert not refused.bounded
 
 
 def test_the_schema_says_where_a_key_is_needed(serve: Serve, keys: Keys) -> None:
@@ -228,3 +233,7 @@ def test_a_file_of_keys_has_at_most_a_mebibyte(tmp_path: Path) -> None:
     path.write_text(line + "#" * ((1 << 20) - len(line) + 1))
     with pytest.raises(UserError):
         Keys.read(path)
+
+
+def test_a_key_that_is_printed_shows_its_name_alone(keys: Keys) -> None:
+    assert str(keys.keys[0]) == "Key(name='ann')"

@@ -220,3 +220,37 @@ def test_those_that_send_a_body_give_way_after_the_silent_and_those_in_work_neve
         return let_in, [each.is_closed for each in (silent, sending, working)]
 
     assert asyncio.run(run()) == ([True, True, False], [True, True, False])
+
+
+def test_closed_connections_are_told_together_and_then_those_after_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("precis.server.connections._TOLD_EVERY", 0.01)
+
+    async def run() -> None:
+        connections = Connections(ConnectionLimits())
+        for reasons in (("refused", "no_head", "refused"), ("no_head",)):
+            for reason in reasons:
+                connections.told(reason)
+            await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+    told: list[Any] = [each for each in caplog.records if each.message == "connections_closed"]
+    assert [each.fields for each in told] == [{"refused": 2, "no_head": 1}, {"no_head": 1}]
+    assert [each.bounded for each in told] == [False, False]  # one line a second is bound enough
+
+
+def test_a_connection_may_rest_between_requests_and_a_head_has_its_time_from_its_first_byte(
+    serve: Serve,
+) -> None:
+    service = serve(connections=ConnectionLimits(head_seconds=0.2))
+    with connect(service) as connection:
+        for more in (b"", HEAD):  # which comes together with the request before it
+            connection.sendall(HEAD + b"\r\n" + more)
+            received = b""
+            while not received.endswith(b"}"):
+                received += connection.recv(4096)
+            assert received.startswith(b"HTTP/1.1 200")
+            if not more:
+                time.sleep(0.3)  # longer than a head may take: nothing of one has come
+        assert ended(connection) == b""

@@ -330,3 +330,79 @@ def test_what_a_user_can_mend_is_answered_as_their_mistake_and_is_no_fault() -> 
     finally:
         engine.stop(seconds=10)
     assert (refused.value.status, refused.value.code, faults) == (422, "cannot_be_summarized", [])
+
+
+def test_an_engine_takes_documents_only_while_it_runs() -> None:
+    engine = Engine(Picky(), Limits(), Counting(), lambda error: None)
+
+    async def submit() -> None:
+        engine.submit(["x"], [1], Ask(model="m", mode="extract"))
+
+    for is_before in (True, False):
+        with pytest.raises(ApiError) as refused:
+            asyncio.run(submit())
+        assert (refused.value.status, refused.value.code, refused.value.retry_after) == (503, "stopping", 5)
+        if is_before:
+            engine.start()
+            assert engine.stop(seconds=10)
+
+
+def test_a_full_queue_names_its_size_and_refuses_a_request_as_a_whole() -> None:
+    summarizer, listener = Picky(), Counting()
+    engine = Engine(summarizer, Limits(queue=9, tokens=9, batch=2), listener, lambda error: None)
+    ask = Ask(model="m", mode="extract")
+
+    async def run() -> list[Any]:
+        jobs = engine.submit(["x", "y", "z"], [1, 2, 3], ask)
+        with pytest.raises(ApiError, match="the queue is full: 3 documents with 6 tokens") as refused:
+            engine.submit(["u", "v"], [1, 3], ask)
+        assert (refused.value.code, refused.value.retry_after) == ("queue_full", 2)
+        assert listener.reasons == ["queue_full"] * 2
+        jobs += engine.submit(["u", " ", "v"], [1, 0, 2], ask)  # as many as there is room for
+        summarizer.go.set()
+        return await asyncio.gather(*(job.done for job in jobs), return_exceptions=True)
+
+    engine.start()
+    try:
+        *made, empty, last = asyncio.run(run())
+    finally:
+        summarizer.go.set()
+        engine.stop(seconds=10)
+    assert [*made, last] == [NOTHING] * 5
+    assert (empty.code, empty.document) == ("empty_document", 2)
+
+
+def test_a_document_that_has_its_turn_gives_none_to_a_shorter_one() -> None:
+    found = order_of(InPieces(), [90, 40, 5], Ask(model="m", mode="abstract"))
+    assert found[:7] == [90, 40, 40, 40, 40, 90, 5]
+
+
+def test_only_a_longer_beginning_is_news() -> None:
+    async def run() -> list[tuple[bool, str]]:
+        loop, found = asyncio.get_running_loop(), []
+        job = QueuedDocument("x", Ask(model="m", mode="abstract"), 1, 0.0, loop, loop.create_future())
+        for beginning in ("It rains.", "It pours.", "It", "It rains. It pours."):
+            job.news.clear()
+            job._begin(beginning)
+            found.append((job.news.is_set(), job.written))
+        return found
+
+    first, longer = "It rains.", "It rains. It pours."
+    assert asyncio.run(run()) == [(True, first), (False, first), (False, first), (True, longer)]
+
+
+def test_the_seconds_of_a_batch_are_those_that_it_took() -> None:
+    metrics = Metrics()
+    engine = Engine(Recorder(), Limits(), metrics, lambda error: None)
+    engine._summarizer.go.set()  # type: ignore[attr-defined]
+
+    async def run() -> None:
+        await engine.submit(["x"], [1], Ask(model="m", mode="extract"))[0].done
+
+    engine.start()
+    try:
+        asyncio.run(run())
+    finally:
+        engine.stop(seconds=10)
+    told = metrics.text().decode().split("precis_batch_seconds_sum ")[1]
+    assert 0 <= float(told.split()[0]) < 10

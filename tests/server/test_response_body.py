@@ -1,10 +1,15 @@
 """The sentences of an extract in JSON: as the summary shows them, with the places of the text that was sent."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from precis.generation.summarizer import Summary
 from precis.server.response_body import answer, read_note
+from precis_text.forms.form import FormLine
 from precis_text.selection import join_units
+from precis_text.support.write_or_quote import SummarySentence
 from precis_text.units import extraction_units
 
 LONG = " ".join(f"Sentence {number} of hers is here." for number in range(14))
@@ -72,3 +77,62 @@ def test_without_support_sentences_have_their_places_alone() -> None:
     with_support = answer(0, CHAT, nothing, support=True)
     assert with_support["sentences"] == [{**told, "support": [], "marks": []}]
     assert with_support["unchecked"] == {}
+
+
+def _summary(text: str, **facts: Any) -> Summary:
+    return Summary(text=text, document_tokens=9, tokens_read=9, summary_tokens=9, **facts)
+
+
+def _places(summary: Summary, *, support: bool = False) -> list[tuple[int, int, str]]:
+    """Return the places of sentences, each of which is the summary's own text there."""
+    found = answer(0, CHAT, summary, support=support)["sentences"]
+    for each in found:
+        assert summary.text[each["start"] : each["end"]] == each["text"]
+    return [(each["start"], each["end"], each["text"]) for each in found]
+
+
+def test_lines_that_say_the_same_have_a_place_each_and_a_cut_one_has_what_is_left() -> None:
+    lines = tuple(FormLine(shown, 0, 9) for shown in ("It rains.", "It rains.", "Bob left."))
+    assert _places(_summary("It rains.\n- It rains.\n- Bob left.", lines=lines)) == [
+        (0, 9, "It rains."), (12, 21, "It rains."), (24, 33, "Bob left."),
+    ]  # fmt: skip
+    assert _places(_summary(" It ra ", lines=lines[:1])) == [(1, 6, "It ra")]
+
+
+def test_a_line_has_what_is_known_of_its_place_and_with_support_the_words_there() -> None:
+    start = CHAT.index("It rains.")
+    line = FormLine("ben: It rains.", start, start + 9, time="10:31", speaker="ben", turn=2)
+    summary = _summary("- ben: It rains.", lines=(line,))
+    facts = {"start": 2, "end": 16, "text": "ben: It rains.", "time": "10:31", "speaker": "ben", "turn": 2}
+    without = answer(0, CHAT, summary, support=False)
+    assert (without["sentences"], "unchecked" in without) == ([facts], False)
+    passage = {"start": start, "end": start + 9, "text": "It rains."}
+    with_support = answer(0, CHAT, summary, support=True)
+    assert with_support["sentences"] == [{**facts, "support": [passage], "marks": []}]
+    assert with_support["unchecked"] == {}
+
+
+@pytest.mark.parametrize("support", [False, True])
+def test_each_sentence_of_a_writer_has_its_origin_however_the_text_was_divided(support: bool) -> None:
+    own = (
+        SummarySentence("It rains.", "quoted", reason="it has another number"),
+        SummarySentence("Bring a coat. Bring two.", "written"),
+    )
+    text = "So it is: It rains. Bring a coat. Bring two. 1986 was cold."
+    found = answer(0, CHAT, _summary(text, sentences=own, adapted=True), support=support)
+    told = {each["text"]: (each.get("origin"), each.get("reason")) for each in found["sentences"]}
+    assert told == {
+        "So it is: It rains.": ("quoted", "it has another number"), "Bring a coat.": ("written", None),
+        "Bring two.": ("written", None), "1986 was cold.": (None, None),
+    }  # fmt: skip
+    assert found["adapted"] is True
+    assert all(("support" in each) is support for each in found["sentences"])
+    if support:  # a mark at the beginning of its sentence
+        assert [mark["text"] for mark in found["sentences"][-1]["marks"]] == ["1986"]
+
+
+def test_a_document_that_is_its_own_summary_supports_each_sentence_by_itself() -> None:
+    text = "It rains. Bob left. It rains."
+    found = answer(0, text, _summary(text, kept=True), support=True)["sentences"]
+    assert [each["start"] for each in found] == [0, 10, 20]
+    assert [[passage["start"] for passage in each["support"]] for each in found] == [[0], [10], [20]]

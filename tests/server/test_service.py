@@ -1,6 +1,7 @@
 """What `/v1/summarize` promises: answers equal to those made alone, limits, and nothing lost or leaked."""
 
 import asyncio
+import inspect
 import json
 import logging
 import random
@@ -8,7 +9,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -25,10 +26,10 @@ from precis.generation.summarizer import Summarizer, Summary
 from precis.server.engine import Ask, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
-from precis.server.schemas import SummarizeAnswer
+from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.served_model import ServedModel
 from precis.server.service import Service, plain  # type: ignore[attr-defined]
-from precis.server.summarize_routes import _all, _one
+from precis.server.summarize_routes import _all, _one, _respond
 from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
 from tests.server.conftest import Serve, SlowModel
@@ -460,7 +461,9 @@ def test_a_summary_is_waited_for_until_a_second_after_its_deadline(
 
 def test_the_limits_of_the_command_are_those_of_the_library() -> None:
     limits = Limits()
-    assert serve_command.LimitOptions().limits(batch=limits.batch, beams=limits.beams) == limits
+    usual = inspect.signature(serve_command.serve).parameters
+    batch, beams = usual["batch_size"].default, usual["max_beams"].default
+    assert serve_command.LimitOptions().limits(batch=batch, beams=beams) == limits
 
 
 def test_batches_are_counted_in_powers_of_two() -> None:
@@ -505,3 +508,80 @@ def test_only_what_is_wrong_with_a_document_stands_in_its_place(error: Exception
     first, second = asyncio.run(work)
     assert (first, second.message) == ({"summary": "a"}, "b.txt: is odd")
     assert _one(1, second)["index"] == 1
+
+
+def _beginnings(job_of: Callable[[], QueuedDocument], *begun: str) -> list[str]:
+    """Return what a stream hears of a document that is never done, if these beginnings come."""
+
+    async def run() -> list[str]:
+        job = job_of()
+        for beginning in begun:
+            job._begin(beginning)
+        return [beginning async for beginning in _alone().partial_summaries(job)]
+
+    return asyncio.run(asyncio.wait_for(run(), 5))
+
+
+def test_a_stream_hears_beginnings_until_the_deadline_and_no_longer() -> None:
+    assert _beginnings(lambda: _queued(0.1), "It rained.") == ["It rained.", ""]
+    assert _beginnings(lambda: _queued(-1), "It rained.") == []
+
+
+def test_a_silent_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("precis.server.service._PATIENCE", 0.01)
+    silence = _beginnings(lambda: _queued(0.2))
+    assert set(silence) == {""}
+    assert 2 < len(silence) < 25
+
+
+class WhereCounted:
+    """A counter of tokens that notes the threads in which it counts; a text without words has none."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def at_least(self, text: str) -> int:
+        self.threads.add(threading.get_ident())
+        return 0
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        self.threads.add(threading.get_ident())
+        return [len(text.split()) for text in texts]
+
+
+@pytest.mark.parametrize(("characters", "is_elsewhere"), [(8192, False), (8193, True)])
+def test_the_tokens_of_long_documents_are_counted_beside_the_answers_to_others(
+    characters: int, is_elsewhere: bool
+) -> None:
+    counter, unused = WhereCounted(), cast(Any, None)
+    pool: Any = SimpleNamespace(counter=lambda _: counter)
+
+    async def run() -> list[int]:
+        service = Service(pool, unused, Limits(), unused, unused)
+        return await service._tokens(["a b", "\x1f" * (characters - 3)], "m", "text")
+
+    assert asyncio.run(run()) == [2, 1]  # at least one, so that the queue counts it
+    assert (threading.get_ident() not in counter.threads) is is_elsewhere
+    assert (counter.threads == {threading.get_ident()}) is not is_elsewhere
+
+
+class OnlyOneFails(SecondFails):
+    """The same, of one document, which gets the error."""
+
+    @asynccontextmanager
+    async def working(self, *_: object, **__: object) -> AsyncIterator[list[str]]:
+        yield ["b"]
+
+    def ask(self, **_: object) -> Ask:
+        return Ask(model="m", mode="abstract")
+
+
+def test_what_is_wrong_with_the_only_document_is_the_answer() -> None:
+    service: Any = OnlyOneFails(ApiError(422, "cannot_be_summarized", "is odd"))
+
+    async def respond() -> None:
+        request: Any = SimpleNamespace(receive=asyncio.Event().wait)
+        await _respond(service, request, SummarizeRequest.model_validate({"text": "b"}))
+
+    with pytest.raises(ApiError, match="is odd"):
+        asyncio.run(respond())

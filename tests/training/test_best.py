@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import shutil
 import signal
 from pathlib import Path
@@ -15,7 +16,7 @@ from precis.objectives.losses import Loss
 from precis.storage.seal import replace_folder
 from precis.training import Highest, load_weights
 from precis.training.checkpoint import RunState
-from precis.training.validation import judge
+from precis.training.validation import ValidationVerdict, judge
 from precis_text.errors import UserError
 from tests.training import tiny
 from tests.training.tiny import Witness
@@ -362,3 +363,68 @@ def test_the_lead_of_one_set_decides_for_its_own_score() -> None:
     )
     assert verdict.is_chance
     assert verdict.is_best
+
+
+CHANCE: dict[str, Any] = {"best_step": 4, "best_value": 5.0, "best_loss": 2.0, "best_is_chance": True}
+ABOVE: dict[str, Any] = {**CHANCE, "best_is_chance": False}
+
+
+@pytest.mark.parametrize(
+    ("measured", "state", "expected"),
+    [
+        ((5.0, None, None), {}, "best progress"),
+        ((4.0, None, None), ABOVE, ""),
+        ((5.0, None, None), ABOVE, "best"),  # a tie without a loss to break it: the later one
+        ((5.0, None, 3.0), {**ABOVE, "best_loss": None}, "best"),
+        ((5.0, None, 2.0), ABOVE, "best"),
+        ((5.0, None, 1.9), ABOVE, "best progress"),
+        ((5.0, None, 2.1), ABOVE, ""),
+        ((6.0, None, 9.0), ABOVE, "best progress"),
+        ((6.0, -1.0, None), ABOVE, "best progress"),  # without a loss only the score can decide
+        ((9.0, -1.0, 1.0), ABOVE, "chance"),
+        ((9.0, 0.0, 1.0), ABOVE, "chance"),
+        ((1.0, 0.1, 9.0), CHANCE, "best progress"),
+        ((1.0, 0.0, 1.9), CHANCE, "best progress chance"),
+        ((1.0, 0.0, 2.0), CHANCE, "best chance"),
+        ((9.0, 0.0, 2.1), CHANCE, "chance"),
+        ((9.0, 0.0, 2.1), {**CHANCE, "best_loss": None}, "best progress chance"),
+        ((9.0, -1.0, 2.0), {}, "best progress chance"),
+    ],
+)
+def test_a_validation_is_held_against_the_best_so_far(
+    measured: tuple[float, float | None, float | None], state: dict[str, Any], expected: str
+) -> None:
+    named = zip(("rougeL", "rougeL_lead", "loss"), measured, strict=True)
+    metrics = {name: value for name, value in named if value is not None}
+    verdict = judge(metrics, select=SCORE["select"], state=RunState(**state), weights_are_finite=True)
+    found = {"best": verdict.is_best, "progress": verdict.is_progress, "chance": verdict.is_chance}
+    assert verdict.is_finite
+    assert " ".join(name for name, is_so in found.items() if is_so) == expected
+
+
+@pytest.mark.parametrize(
+    ("metrics", "weights_are_finite"),
+    [
+        ({"rougeL": 9.0}, False),
+        ({"rougeL": 9.0, "loss": 1.0}, False),
+        ({"rougeL": math.nan}, True),
+        ({"rougeL": math.nan, "loss": 1.0}, True),
+        ({"rougeL": 9.0, "loss": math.inf}, True),
+    ],
+)
+def test_of_scores_loss_and_weights_all_must_be_finite(
+    metrics: dict[str, float], weights_are_finite: bool
+) -> None:
+    verdict = judge(metrics, select=SCORE["select"], state=RunState(), weights_are_finite=weights_are_finite)
+    assert verdict == ValidationVerdict(is_finite=False)
+
+
+def test_a_run_without_a_validation_has_its_last_checkpoint_and_no_word_on_chance(tmp_path: Path) -> None:
+    result = tiny.run(tmp_path, steps=3)
+    assert (result.best_step, result.best_is_chance, result.is_finite) == (None, False, True)
+    assert result.best_checkpoint == tmp_path / "checkpoints" / "step-00000003"
+
+
+def test_patience_that_runs_out_at_the_last_step_stops_nothing_early(tmp_path: Path) -> None:
+    result = tiny.run(tmp_path, validate=_scripted([1.0, 2.0, 3.0]), validate_every=4, patience=2)
+    assert (result.step, result.stopped_early, result.interrupted) == (12, False, False)

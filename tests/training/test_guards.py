@@ -233,3 +233,28 @@ def test_a_run_that_diverges_at_its_end_keeps_the_best_finite_model_when_it_is_t
     for _ in range(2):
         result = tiny.run(tmp_path, validate=lambda _: {"loss": next(values)}, validate_every=4)
         assert (result.best_step, result.is_finite) == (8, False)
+
+
+def test_a_signal_at_the_last_step_interrupts_nothing_and_at_an_earlier_one_leaves_a_bad_run_to_go_on(
+    tmp_path: Path,
+) -> None:
+    def signalled(loss: Any, at: int) -> Any:
+        calls = itertools.count(1)
+
+        def with_signal(model: nn.Module, batch: tiny.Rows) -> Any:
+            if next(calls) == at:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return loss(model, batch)
+
+        return with_signal
+
+    done = tiny.run(tmp_path / "last", steps=3, loss=signalled(tiny.objective, 3))
+    assert (done.step, done.interrupted) == (3, False)
+    early = tiny.run(tmp_path / "early", steps=3, loss=signalled(_poisoned(0, 1), 2))
+    assert (early.step, early.skipped_steps, early.interrupted) == (2, 2, True)
+    assert tiny.run(tmp_path / "early", steps=3).step == 3  # its checkpoint has no optimizer's state yet
+
+
+def test_a_run_that_only_lost_its_patience_has_diverged_all_the_same(tmp_path: Path) -> None:
+    with pytest.raises(DivergedError, match="not finite at any validation"):
+        tiny.run(tmp_path, validate=lambda _: {"loss": NAN}, validate_every=2, patience=2)

@@ -56,3 +56,8 @@ def test_half_precision_weights_are_refused_with_the_way_out() -> None:
 def test_a_model_without_trainable_parameters_is_refused() -> None:
     with pytest.raises(UserError, match="does not have a trainable parameter"):
         build_optimizer(nn.Linear(2, 2).requires_grad_(False), TrainSettings(steps=1))
+
+
+def test_a_model_of_matrices_alone_is_trained_and_all_weights_take_their_step_in_one_pass() -> None:
+    optimizer = build_optimizer(nn.Linear(2, 2, bias=False), TrainSettings(steps=1))
+    assert [group["fused"] for group in optimizer.param_groups] == [True]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +19,19 @@ from torch import Tensor, nn
 from precis.nn import vocabulary_scores
 from precis.nn.vocabulary_scores import VocabularyScores
 from precis.objectives.losses import InTurn, Loss, smoothed_cross_entropy
-from precis.training import JsonLines, load_weights, processes
+from precis.training import JsonLines, TrainSettings, load_weights, processes
 from precis.training.callbacks import read_metrics
-from precis.training.processes import main_process_first, sharding_is_asked_for, wait_for_everyone
+from precis.training.optimizer import build_optimizer
+from precis.training.processes import (
+    Pieces,
+    layers_of,
+    main_process_first,
+    shard,
+    sharding_is_asked_for,
+    wait_for_everyone,
+    whole,
+)
+from precis.training.state_tensors import optimizer_tensors
 from precis_text.errors import UserError
 from tests.devices import ON_THE_CPU, keep_to_the_cpu
 from tests.training import tiny
@@ -246,7 +257,10 @@ def test_a_way_of_sharding_that_the_loop_does_not_go_is_refused(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str
 ) -> None:
     assert not sharding_is_asked_for()
-    for name, value in {**PIECES, **variables}.items():
+    for name, value in PIECES.items():
+        monkeypatch.setenv(name, value)
+    assert sharding_is_asked_for()
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(UserError, match=message):
         sharding_is_asked_for()
@@ -255,3 +269,80 @@ def test_a_way_of_sharding_that_the_loop_does_not_go_is_refused(
 def test_a_parameter_that_is_not_sharded_gets_the_whole_value() -> None:
     value = torch.arange(4.0)
     assert torch.equal(processes._piece_of(value, like=torch.zeros(4)), value)
+
+
+@pytest.fixture
+def alone() -> Iterator[Any]:
+    """The accelerator of a group of one process, without a port."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+    yield SimpleNamespace(device=torch.device("cpu"), num_processes=1, is_main_process=True)
+    torch.distributed.destroy_process_group()
+
+
+def test_state_goes_from_the_whole_model_to_its_shards_and_back_in_the_main_process_alone(alone: Any) -> None:
+    model, trained = Layered(), TrainSettings(steps=9)
+    optimizer = build_optimizer(model, trained)
+
+    def step(stepped: torch.optim.Optimizer) -> None:
+        for group in stepped.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = torch.full_like(parameter, 0.5)
+        stepped.step()
+
+    step(optimizer)
+    sharded = shard(model, alone)
+    stepped = build_optimizer(sharded, trained)
+    pieces = Pieces(model, optimizer, pieces=sharded, pieces_optimizer=stepped, accelerator=alone)
+
+    pieces.scatter()
+    assert not optimizer.state  # it is held once
+    assert {id(each) for each in stepped.state} == {id(p) for p in sharded.parameters() if p.requires_grad}
+
+    step(stepped)
+    with pieces.state_gathered():
+        after = optimizer_tensors(model, optimizer)
+        trainable = {p for p in model.parameters() if p.requires_grad}
+        assert optimizer.state.keys() == trainable  # what is frozen has none
+    assert not optimizer.state
+    assert after["step/layers.0.0.bias"].item() == 2.0
+    torch.testing.assert_close(after["exp_avg/bias"], torch.full((tiny.VOCABULARY,), 0.5 * (1 - 0.9**2)))
+    tiny.assert_identical(
+        tiny.weights(model), {name: whole(each) for name, each in sharded.state_dict().items()}
+    )
+    alone.is_main_process = False
+    with pieces.state_gathered():
+        assert not optimizer.state
+
+
+@pytest.mark.parametrize("frees", [True, False])
+def test_layers_are_freed_after_their_forward_if_asked_and_the_rest_stays_whole(
+    frees: bool, alone: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[type[nn.Module], bool]] = []
+
+    def noted(module: nn.Module, *, mesh: Any, reshard_after_forward: bool) -> None:
+        asked.append((type(module), reshard_after_forward))
+
+    monkeypatch.setattr(processes, "fully_shard", noted)
+    if not frees:
+        monkeypatch.setenv("FSDP_RESHARD_AFTER_FORWARD", "false")
+    model = nn.Sequential(Layered(), nn.Identity()).eval()
+    made = shard(model, alone)
+    assert asked == [(nn.Sequential, frees), (nn.Sequential, frees), (nn.Sequential, False)]
+    assert (made.training, model.training) == (True, False)
+    assert len([*layers_of(model)]) == 2
+
+
+@pytest.mark.parametrize("is_main", [True, False])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_main_process_goes_first_and_the_others_wait_for_it(is_main: bool, device: str) -> None:
+    done: list[str] = []
+    accelerator: Any = SimpleNamespace(
+        device=torch.device(device), is_main_process=is_main, wait_for_everyone=lambda: done.append("wait")
+    )
+    with main_process_first(accelerator):
+        done.append("work")
+    if device == "cpu":  # no group of processes, and none to wait for
+        assert done == ["work"]
+    else:
+        assert done == (["work", "wait"] if is_main else ["wait", "work"])

@@ -52,17 +52,20 @@ def test_a_skipped_step_leaves_the_loss_and_compiling_the_speed() -> None:
     assert "loss 4.000  rate 5.0e-01  50 tokens/s" in bar.stream.getvalue()
 
 
-@pytest.mark.parametrize(("seconds", "left"), [(2.0, "0:18"), (140.0, "21:00"), (402.0, "1:00:18")])
+@pytest.mark.parametrize(
+    ("step", "seconds", "left"),
+    [(3, 2.0, "0:18"), (3, 140.0, "21:00"), (3, 402.0, "1:00:18"), (6, 8.0, "0:12"), (12, 8.0, "0:00")],
+)
 def test_the_time_left_is_that_of_the_steps_so_far_of_this_start(
-    seconds: float, left: str, monkeypatch: pytest.MonkeyPatch
+    step: int, seconds: float, left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [5.0]
     monkeypatch.setattr("precis.training.progress.time", SimpleNamespace(perf_counter=lambda: clock[0]))
     bar = Shown()
     bar.on_start(START)
     clock[0] += seconds
-    bar.on_step(replace(STEP, record={"loss": 1.5, "tokens_per_second": 1234.0}))
-    assert bar.lines[-1] == f"step 3/12  loss 1.500  rate 5.0e-01  1,234 tokens/s  {left} left"
+    bar.on_step(replace(STEP, step=step, record={"loss": 1.5, "tokens_per_second": 1234.0}))
+    assert bar.lines[-1] == f"step {step}/12  loss 1.500  rate 5.0e-01  1,234 tokens/s  {left} left"
 
 
 def test_the_start_names_what_is_trained_where_unless_nothing_is_left() -> None:
@@ -104,3 +107,13 @@ def test_the_end_says_how_it_came() -> None:
         "interrupted at step 8 of 12; best at step 4: 0.250",
         "done at step 8 of 12",
     ]
+
+
+def test_a_line_on_a_terminal_is_as_long_as_it_is_and_has_neither_colours_nor_markup() -> None:
+    bar = Shown(terminal=True)
+    metrics = {f"[bold]rouge{number}": 12.5 for number in range(9)}
+    bar.on_validation(
+        ValidationInfo(step=4, metrics=metrics, seconds=61.0, improved=False, best_step=4, best_value=1.5)
+    )
+    figures = "  ".join(f"[bold]rouge{number} 12.500" for number in range(9))
+    assert bar.lines == [f"validation at step 4: {figures}  [61 s]"]

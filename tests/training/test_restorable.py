@@ -56,6 +56,11 @@ def with_nan(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         ("optimizer.safetensors", cast(torch.float16), "is F16, not F32"),
         ("optimizer.safetensors", with_nan, "is not finite"),
         ("optimizer.safetensors", lambda _: {}, "optimizer.safetensors is empty"),
+        (
+            "optimizer.safetensors",
+            lambda tensors: {n: t.double() if n == "step/hidden.bias" else t for n, t in tensors.items()},
+            "'step/hidden.bias' in optimizer.safetensors is F64, not F32",
+        ),
     ],
 )
 def test_wrong_numbers_under_right_sums_are_named_and_the_older_checkpoint_is_taken(

@@ -83,3 +83,13 @@ def test_a_length_whose_fall_lies_behind_the_run_is_refused_with_the_one_that_do
         match=r"is at step 8, but with 10 steps its rate would decay from step 6 on; use at least 12 steps",
     ):
         tiny.run(tmp_path, steps=10, **_stable(4))
+
+
+def test_a_rate_that_never_decays_has_its_peak_to_the_end() -> None:
+    stable = StableThenDecay(decay_steps=0)
+    rates = {learning_rate_at(n, peak=1.0, warmup_steps=1, total_steps=6, schedule=stable) for n in range(7)}
+    assert rates == {1.0}
+
+
+def test_a_step_that_is_alone_after_its_warm_up_has_the_peak_rate() -> None:
+    assert learning_rate_at(3, peak=1.0, warmup_steps=3, total_steps=4) == 1.0

@@ -11,12 +11,15 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from precis.training import TrainSettings
+from precis.training.checkpoint import RunState
 from precis.training.optimizer import build_optimizer
 from precis.training.state_tensors import (
     load_model_tensors,
     load_optimizer_tensors,
     model_tensors,
+    not_finite,
     optimizer_tensors,
+    record_from,
     size_in_bytes,
 )
 from precis_text.errors import UserError
@@ -164,3 +167,44 @@ def test_a_parameter_that_was_in_no_step_yet_is_restored_as_if_it_had_been_there
         step(each, its, everything)
     tiny.assert_identical(tiny.weights(model), tiny.weights(other))
     tiny.assert_identical(optimizer_tensors(model, optimizer), optimizer_tensors(other, restored))
+
+
+class Odd(nn.Module):
+    """Tensors that are easily taken for one, or for a broken one: empty ones, a tied number, whole numbers, truths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Parameter(torch.empty(0)), nn.Parameter(torch.empty(0))
+        self.scale = nn.Parameter(torch.ones(1))
+        self.tied = self.scale
+        self.register_buffer("count", torch.tensor(3))
+        self.register_buffer("seen", torch.tensor([True, False]))
+
+
+def test_empty_tensors_are_kept_each_and_a_tied_number_once() -> None:
+    assert set(model_tensors(Odd())) == {"first", "second", "scale", "count", "seen"}
+
+
+def test_the_first_tensor_that_is_not_finite_is_named() -> None:
+    model = Odd()
+    assert not_finite(model) is None
+    assert not_finite(nn.Identity()) is None
+    model.scale.data[0] = float("-inf")
+    assert not_finite(model) == "scale"
+    assert not_finite(model.requires_grad_(False)) is None  # training did not do that
+
+
+def test_numbers_of_a_record_may_be_whole_and_counts_must_be() -> None:
+    state = record_from(
+        RunState, {"step": 8, "seconds": 3, "best_value": 1, "window": {"loss": 2, "tokens": 0.5}}
+    )
+    assert (state.step, state.seconds, state.window) == (8, 3, {"loss": 2, "tokens": 0.5})
+    for name, wrong in (
+        ("step", 8.0),
+        ("seconds", "3"),
+        ("seconds", True),
+        ("is_finite", 1),
+        ("best_step", -1),
+    ):
+        with pytest.raises(ValueError, match=f"^{name} is"):
+            record_from(RunState, {name: wrong})

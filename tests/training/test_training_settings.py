@@ -1,11 +1,14 @@
 """Settings refuse what cannot be meant, and survive a round trip."""
 
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from precis.training import Highest, Lowest, TrainSettings
+from precis.training.training_settings import FREE_ON_RESUME, MOST_SEED, refuse_other_settings
 from precis_text.errors import UserError
 
 
@@ -57,3 +60,36 @@ def test_lowest_and_highest_prefer_opposite_values_and_neither_prefers_nan() -> 
         assert select.improves(0.0, None)
         for value in (math.nan, math.inf, -math.inf):
             assert not select.improves(value, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "words"),
+    [
+        ({"data": ["a", "b", "c"]}, {"data": ["a", "b", "d"]}, "other validation pairs;"),
+        ({"data": ["a", "b"]}, {"data": "ab"}, "other training pairs or other validation pairs;"),
+        ({"data": "ab"}, {"data": ["a", "b"]}, "other training pairs or other validation pairs;"),
+        ({"prompts": ["a", "b"]}, {"prompts": ["a", "c"]}, "other passages of the documents;"),
+        ({"sets": "a"}, {"sets": "b"}, "sets='a', now 'b';"),
+        ({"sets": {"samsum": "a"}}, {"sets": {"samsum": "b"}}, "other pairs of samsum;"),
+        ({"data": {"rows": 8}}, {"data": {"rows": 9}}, "data.rows=8, now 9;"),
+        ({"rows": 8}, {"rows": 9}, "rows=8, now 9;"),
+    ],
+)
+def test_a_digest_that_changed_is_named_for_what_it_stands_for(
+    before: dict[str, Any], now: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match=f"^the run in runs/a was started with {re.escape(words)}"):
+        refuse_other_settings(Path("runs/a"), before=before, now=now, step=1)
+
+
+def test_what_a_curve_depends_on_keeps_its_default_and_so_old_runs_that_name_none_are_taken_up() -> None:
+    defaults = TrainSettings(steps=1).to_dict()
+    assert {name: value for name, value in defaults.items() if name not in FREE_ON_RESUME} == {
+        "steps": 1, "epochs": None, "learning_rate": 3e-4, "warmup_steps": 100, "schedule": {"type": "LinearDecay"},
+        "weight_decay": 0.01, "betas": [0.9, 0.999], "eps": 1e-6, "clip_norm": 1.0, "gradient_accumulation": 1,
+        "precision": "fp32", "seed": 0, "select": {"type": "Lowest", "metric": "loss"},
+    }  # fmt: skip
+
+
+def test_the_largest_seed_and_a_beta_of_zero_are_settings_too() -> None:
+    assert TrainSettings(steps=1, seed=2**32 - 1, betas=(0.0, 0.999)).seed == MOST_SEED

@@ -2,6 +2,7 @@
 
 import itertools
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,15 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from precis.training.updates import Totals, Updater, mixed_seed, scalars, seed_position
+from precis.training.updates import (
+    Totals,
+    Updater,
+    add_to_window,
+    mixed_seed,
+    scalars,
+    seed_position,
+    window_means,
+)
 from tests.training import tiny
 
 
@@ -128,3 +137,38 @@ def test_the_gradient_of_two_turns_has_the_norm_of_their_parts_together() -> Non
     assert [each.mean_loss for each in (first, one, none)] == [1.5, 6.0, 6.0]
     assert (both.gradient_norm, both.loss, both.targets, both.tokens) == (5.0, 10.0, 4, 17)
     assert first.and_then(one).loss == 6.0 + 4 * 6.0  # a loss a target weighs as much in either turn
+    asked = replace(one, stop=1)
+    assert (first.and_then(asked).stop, asked.and_then(first).stop) == (1, 1)  # a wish to stop in either turn
+
+
+def _window(*steps: dict[str, Any]) -> dict[str, float]:
+    """Return the sums of steps of two seconds each."""
+    window: dict[str, float] = {}
+    usual: dict[str, Any] = {
+        "loss": 6.0, "targets": 4, "tokens": 10, "stop": 0, "parts": {}, "counts": {}, "gradient_norm": 3.0,
+    }  # fmt: skip
+    for number, step in enumerate(steps, start=1):
+        totals = Totals(**{**usual, **step})
+        add_to_window(window, totals, learning_rate=0.1 * number, seconds=2.0)
+    return window
+
+
+def test_a_record_has_means_over_the_steps_that_were_not_skipped_and_the_speed_of_all() -> None:
+    parts = {"parts": {"mlm": 8.0, "rtd": 5.0}, "counts": {"mlm": 2, "rtd": 0}}
+    record = window_means(
+        _window(parts, {"loss": float("nan")}, {"loss": 2.0, "targets": 0, "gradient_norm": 1.0})
+    )
+    assert record == {
+        "loss": 8.0 / 4, "mlm": 4.0, "rtd": 5.0, "gradient_norm": 2.0, "learning_rate": pytest.approx(0.2),
+        "skipped": 1.0, "tokens_per_second": 5.0,
+    }  # fmt: skip
+
+
+def test_a_record_of_skipped_steps_alone_has_no_loss_and_one_of_no_targets_is_no_division_by_zero() -> None:
+    skipped = window_means(_window(*[{"gradient_norm": float("inf")}] * 2))
+    assert skipped == {
+        "learning_rate": pytest.approx(0.15), "skipped": 2.0, "tokens_per_second": 5.0,
+    }  # fmt: skip
+    empty = _window({"loss": 6.0, "targets": 0})
+    empty["seconds"] = 0.0  # a clock that stood still
+    assert (window_means(empty)["loss"], window_means(empty)["tokens_per_second"] > 1e9) == (6.0, True)

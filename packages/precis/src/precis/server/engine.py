@@ -178,7 +178,7 @@ class Engine:
                 for _ in texts:
                     self._metrics.dropped("queue_full")
                 problem = f"the queue is full: {self._documents:,} documents with {self._tokens:,} tokens"
-                again = 1 + self._documents // max(1, self._limits.batch)
+                again = 1 + self._documents // self._limits.batch
                 raise ApiError(503, "queue_full", problem, retry_after=again)
             deadline = time.monotonic() + self._limits.seconds
             jobs = [
@@ -191,7 +191,6 @@ class Engine:
             self._changed.notify()
         for number, job in enumerate(jobs, start=1):
             if job not in queued:
-                job.holds_place = False
                 self._fail(job, empty_document(number))
         return jobs
 

@@ -91,9 +91,9 @@ def _lines(document: str, summary: Summary, *, support: bool) -> dict[str, Any]:
     """Return the lines of a form: each is from one place of the document, word for word."""
     sentences, end = [], 0
     for line in summary.lines:
-        begin = summary.text.find(line.shown, end)
-        shown = line.shown if begin >= 0 else summary.text[end:].strip()  # the cap cut the only line
-        begin = begin if begin >= 0 else summary.text.index(shown, end)
+        left = summary.text[end:]
+        shown = line.shown if line.shown in left else left.strip()  # the cap cut the only line
+        begin = summary.text.index(shown, end)
         end = begin + len(shown)
         facts = {name: value for name, value in line.to_dict().items() if name not in ("text", "place")}
         passage = {"start": line.start, "end": line.stop, "text": document[line.start : line.stop]}

@@ -170,7 +170,7 @@ class Checkpoints:
     def _make_folder(self) -> None:
         """Create the folder of checkpoints, and flush its name to the disk: a power loss must not remove it."""
         if not self.folder.is_dir():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True)
             for place in (self.folder.parent, self.folder.parent.parent):
                 sync_directory(place)
 
@@ -326,7 +326,7 @@ class Checkpoints:
         if model is not None:
             check_weights(model, folder / MODEL_FILE, finite=state.is_finite)
             stepped = state.step > state.skipped_steps
-            check_optimizer(model, folder / OPTIMIZER_FILE, has_stepped=stepped, finite=state.is_finite)
+            check_optimizer(folder / OPTIMIZER_FILE, has_stepped=stepped, finite=state.is_finite)
         if extra:
             say(f"checkpoint {folder} also contains {extra[0]}, which precis did not write; ignored")
         return Saved(folder=folder, state=state, settings=settings)

@@ -21,11 +21,11 @@ class ProgressBar:
         """Write to `console`, by default standard error, so that standard output stays clean."""
         self._console = console or Console(file=sys.stderr)
         self._bar: Progress | None = None
-        self._task = TaskID(0)
+        self._task: TaskID
         self._loss: float | None = None
         self._speed: float | None = None
-        self._began = 0.0
-        self._first_step = 0
+        self._began: float
+        self._first_step: int
 
     def on_start(self, info: StartInfo) -> None:
         """Print the parameters and devices, and start the bar."""
@@ -82,7 +82,7 @@ class ProgressBar:
             self._print(f"{how} at step {result.step} of {result.total_steps}{best}")
 
     def _line(self, info: StepInfo, record: Mapping[str, float]) -> str:
-        each = (time.perf_counter() - self._began) / max(1, info.step - self._first_step)
+        each = (time.perf_counter() - self._began) / (info.step - self._first_step)
         return (
             f"step {info.step}/{info.total_steps}  loss {record.get('loss', float('nan')):.3f}  "
             f"rate {info.learning_rate:.1e}  {record['tokens_per_second']:,.0f} tokens/s  "

@@ -16,7 +16,7 @@ class LinearDecay(Settings):
 
     def share(self, step: int, *, warmup_steps: int, total_steps: int) -> float:
         """Return the fraction of the peak rate at a step after warm-up."""
-        return max(0, total_steps - step) / max(1, total_steps - warmup_steps)
+        return (total_steps - step) / (total_steps - warmup_steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class StableThenDecay(Settings):
         """Return the fraction of the peak rate at a step after warm-up."""
         fallen = step - max(warmup_steps, self.decays_from(total_steps))
         left = total_steps - max(warmup_steps, self.decays_from(total_steps))
-        return 1 - sqrt(min(1, fallen / left)) if fallen > 0 else 1.0
+        return 1 - sqrt(fallen / left) if fallen > 0 else 1.0
 
     def decays_from(self, total_steps: int) -> int:
         """Return the first step of the decay."""
@@ -88,7 +88,7 @@ def may_differ(
             return frozenset()
         decay, steps = schedule["decay_steps"], record["total_steps"]
         falls = StableThenDecay(decay_steps=decay).decays_from(steps)
-        if step > falls and record is now and any(before.get(name) != now.get(name) for name in _LENGTH):
+        if step > falls and record is now:  # not by the old settings, so the length has changed
             raise UserError(
                 f"the run in {folder} is at step {step}, but with {steps} steps its rate would decay from step "
                 f"{falls} on; use at least {step + decay} steps"

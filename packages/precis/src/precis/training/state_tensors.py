@@ -112,12 +112,12 @@ def not_finite(model: nn.Module) -> str | None:
 
     Frozen tensors are not checked, since training does not change them.
     """
-    floats = {name: t for name, t in _untied_state(model).items() if t.is_floating_point() and t.numel()}
-    if not floats:
+    found = _untied_state(model)
+    if not found:
         return None
-    device = next(iter(floats.values())).device
-    verdicts = torch.stack([torch.isfinite(tensor).all().to(device) for tensor in floats.values()]).tolist()
-    return next((name for name, is_finite in zip(floats, verdicts, strict=True) if not is_finite), None)
+    device = next(iter(found.values())).device
+    verdicts = torch.stack([torch.isfinite(tensor).all().to(device) for tensor in found.values()]).tolist()
+    return next((name for name, is_finite in zip(found, verdicts, strict=True) if not is_finite), None)
 
 
 def size_in_bytes(model: nn.Module) -> int:
@@ -141,7 +141,7 @@ def _untied_state(model: nn.Module) -> dict[str, Tensor]:
 
 def _identity(tensor: Tensor) -> tuple[object, ...]:
     """Return a key that is equal for two names of one tensor. Empty tensors share address 0 without being tied."""
-    if tensor.numel() == 0 or tensor.is_meta:
+    if tensor.numel() == 0:
         return (id(tensor),)
     return (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride())
 
@@ -195,8 +195,8 @@ def check_weights(model: nn.Module, file: Path, *, finite: bool = True) -> None:
         _check_finite(file)
 
 
-def check_optimizer(model: nn.Module, file: Path, *, has_stepped: bool, finite: bool = True) -> None:
-    """Refuse an optimizer's state that does not have its parameters' type, is not finite, or is missing.
+def check_optimizer(file: Path, *, has_stepped: bool, finite: bool) -> None:
+    """Refuse an optimizer's state that is not fp32, as all trained parameters are, is not finite, or is missing.
 
     Args:
         has_stepped: whether the optimizer has made a step and so has a state.
@@ -205,16 +205,11 @@ def check_optimizer(model: nn.Module, file: Path, *, has_stepped: bool, finite: 
     Raises:
         DamagedError: a tensor is refused; the message names the first one.
     """
-    parameters = dict(model.named_parameters())
     found = _header(file)
     if has_stepped and not found:
         raise DamagedError(f"{file.name} is empty, although the optimizer has made steps")
     for key, header in found.items():
-        kind, _, name = key.partition("/")
-        if kind == "step":
-            _check_type(file, key, header, "F32")
-        elif name in parameters:
-            _check_type(file, key, header, _TYPES.get(parameters[name].dtype))
+        _check_type(file, key, header, "F32")
     if finite:
         _check_finite(file)
 

@@ -140,7 +140,7 @@ class TrainSettings(Settings):
 
 
 def refuse_other_settings(
-    folder: Path, *, before: Mapping[str, Any], now: Mapping[str, Any], step: int = 0
+    folder: Path, *, before: Mapping[str, Any], now: Mapping[str, Any], step: int
 ) -> None:
     """Refuse to resume the run in `folder` at a step with changed settings.
 
