@@ -5,6 +5,7 @@ import json
 import math
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -80,6 +81,13 @@ def test_tensorboard_has_the_same_numbers(tmp_path: Path) -> None:
     shown = [(event.step, event.value) for event in events.Scalars("train/loss")]
     assert shown == [(r["step"], pytest.approx(r["loss"])) for r in records if r["kind"] == "train"]
     assert [event.step for event in events.Scalars("validation/nll")] == [12]
+
+
+@pytest.mark.parametrize("make", [JsonLines, TensorBoard])
+def test_a_callback_ends_without_an_error_if_its_run_did_not_start(
+    make: Callable[[], JsonLines | TensorBoard],
+) -> None:
+    make().on_end(None)
 
 
 @pytest.mark.long
