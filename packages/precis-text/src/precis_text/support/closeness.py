@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
+from precis_text.words import unicode_words
+
 _STATEMENT = 4  # fewest content words of a statement
 _MOST_LEFT_OUT = 2  # content words between those of the sentence
 _NAMES = re.compile(r"(?<=\w )[A-Z]\w*|\b(?:[A-Z]{2}|\w*(?:[a-z\d]_?[A-Z]|_\w))\w*")
@@ -17,12 +19,19 @@ _LIMITS = re.compile(
     r"|can|cannot|hopes?|plans|tr(?:y|ies)|aims?|refuse[sd]?|den(?:y|ies|ied)|says?|said|claim(?:s|ed)?|believe[sd]?|wrong"
     r"|false|rumou?rs)\b"
 )
+# Words that say which one, when, where and whose; "this week" is not "a week on Sunday"
+_RELATING = re.compile(
+    r"\b(?:this|these|those|next|last|first|each|every|all|both|any|another|other|no|more|less|than|before|after|since|by"
+    r"|from|to|into|in|on|at|with|for|against|over|under|between|of|per|through|during|about|his|her|its|their)\b"
+)
+_COMPOUND = re.compile(r"([^\W_]+)\s?-\s?([^\W_]+)")
 
 
 def closeness(sentence: str, source: str, words: Sequence[str], near: Sequence[str]) -> float:
     """Return the share, -1 to 1, of a sentence's content words that a source sentence has in the same order, less that
     of words that the source sentence lacks; -1 if it goes further: it has a name that the source sentence lacks, says
-    "we" where that does not, or leaves out a condition or more than two words between its own.
+    "we" where that does not, relates by a word that is not there ("in", "this"), takes one part of a compound, or leaves
+    out a condition or more than two words between its own.
 
     Args:
         words, near: the content words of the sentence and of the source sentence. Fewer than four count as four, since
@@ -41,4 +50,7 @@ def _goes_further(sentence: str, source: str) -> bool:
     has_others = any(name.lower() not in source.lower() for name in _NAMES.findall(sentence))
     claims = _WE.search(sentence) is not None and _OURS.search(source) is None
     limits, kept = ({word.lower() for word in _LIMITS.findall(text)} for text in (source, sentence))
-    return has_others or claims or not limits <= kept
+    told, known = (f" {' '.join(unicode_words(text.lower()))} " for text in (sentence, source))
+    relates = any(f" {word} " not in known for word in _RELATING.findall(told))
+    parts = any((f" {one} " in told) != (f" {other} " in told) for one, other in _COMPOUND.findall(source.lower()))
+    return has_others or claims or not limits <= kept or relates or parts
