@@ -208,7 +208,7 @@ def test_a_request_that_the_end_cuts_off_is_told_to_come_again(serve: Serve, slo
         threading.Thread(target=service.stop).start()
         answer = waiting.result()
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
-    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.headers["retry-after"] == "5"
 
 
 @pytest.mark.parametrize(
@@ -472,3 +472,15 @@ def test_lines_of_requests_that_cost_nothing_are_bounded(
         asyncio.run(through(gate(accepts), path, ("host", host)))
     told = [vars(each) for each in caplog.records if each.message == "request"]
     assert [(each["bounded"], each["fields"]["route"]) for each in told] == [(bounded, route)]
+
+
+@pytest.mark.parametrize("status", [400, 499, 503])
+def test_lines_of_refused_requests_without_a_key_are_bounded(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuses(scope: Any, receive: Any, send: Any) -> None:
+        raise ApiError(status, "no", "no")
+
+    with caplog.at_level("INFO", "precis.server"):
+        asyncio.run(through(gate(refuses), "/v1/summarize", ("host", "localhost")))
+    assert [vars(each)["bounded"] for each in caplog.records if each.message == "request"] == [True]

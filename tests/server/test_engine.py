@@ -156,6 +156,29 @@ def test_a_document_without_a_summary_is_counted_once(reason: str) -> None:
     assert listener.reasons == [reason] * 3
 
 
+@pytest.mark.parametrize(("seconds", "again"), [(0.1, 1), (5.5, 6), (300.0, 61)])
+def test_a_late_document_may_come_again_after_the_limit_but_within_about_a_minute(
+    seconds: float, again: int
+) -> None:
+    summarizer = Picky()
+    engine = Engine(summarizer, Limits(seconds=seconds), Counting(), lambda error: None)
+
+    async def run() -> object:
+        (job,) = engine.submit(["x"], [1], Ask(model="m", mode="extract"))
+        job.deadline = 0.0
+        engine._give_up(job)
+        return (await asyncio.gather(job.done, return_exceptions=True))[0]
+
+    engine.start()
+    try:
+        refused = asyncio.run(run())
+    finally:
+        summarizer.go.set()
+        engine.stop(seconds=10)
+    assert isinstance(refused, ApiError)
+    assert (refused.code, refused.retry_after) == ("too_late", again)
+
+
 def test_documents_whose_clients_left_make_room_in_the_queue() -> None:
     summarizer = Picky()
     engine = Engine(summarizer, Limits(queue=10, tokens=10), Counting(), lambda error: None)

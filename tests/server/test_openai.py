@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from openai import BadRequestError, NotFoundError, OpenAI
+from pydantic import ValidationError
 
 from precis.generation.summarizer import Summarizer
 from precis.generation.summary import Summary
@@ -111,6 +112,13 @@ MADE = Summary(text="It rains. Bob left.", document_tokens=9, tokens_read=7, sum
 
 def events_of(parts: Iterable[str]) -> list[Any]:
     return [json.loads(part.partition("data: ")[2]) for part in parts if "[DONE]" not in part]
+
+
+def test_a_limit_beyond_any_summary_is_accepted_up_to_ten_million_tokens() -> None:
+    messages: list[Any] = [{"role": "user", "content": "x"}]
+    assert ChatRequest(model="m", messages=messages, max_tokens=10_000_000).max_tokens == 10_000_000
+    with pytest.raises(ValidationError):
+        ChatRequest(model="m", messages=messages, max_tokens=10_000_001)
 
 
 @pytest.mark.parametrize(("finished", "status"), [(True, "completed"), (False, "incomplete")])
