@@ -559,7 +559,10 @@ def test_what_is_below_the_heading_of_a_part_belongs_to_it() -> None:
     [
         ("Resolved:\n- new lamps for the hall\n\nThe hall is cold in winter.", "decisions"),
         ("Key decisions\n- new lamps for the hall\n\nThe hall is cold in winter.", "decisions"),
-        ("Der Verein tagte.\n\nEntscheidung:\n- neue Lampen für die Halle\n\nDie Halle ist kalt.", "decisions"),
+        (
+            "Der Verein tagte.\n\nEntscheidung:\n- neue Lampen für die Halle\n\nDie Halle ist kalt.",
+            "decisions",
+        ),
         ("Who does what\n- Bob: new lamps\n\nThe hall is cold in winter.", "actions"),
         ("Actions:\n- Bob: new lamps\n\nThe hall is cold in winter and warm in summer.", "actions"),
         (

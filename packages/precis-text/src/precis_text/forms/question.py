@@ -20,7 +20,7 @@ from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
-from precis_text.units import is_item
+from precis_text.units import without_item_mark
 from precis_text.words import unicode_words
 
 _SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
@@ -110,7 +110,9 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
         replace(unit, heading=False, aside=False)
         if place in rows
         else replace(
-            unit, heading=unit.heading and not is_item(unit), aside=unit.aside or unit.text in heads[place]
+            unit,
+            heading=unit.heading and unit.text == without_item_mark(unit.text),
+            aside=unit.aside or unit.text in heads[place],
         )
         for place, unit in enumerate(source.units)
     ]
