@@ -591,3 +591,8 @@ def test_items_notes_and_signatures_are_no_parts_of_an_outline(lines: str, names
     text = "The hall is cold in winter."
     found = outline(f"Rooms\n\n{text}\n\nPrices\n\n{text}\n\n{lines}\n\nDays\n\n{text}")
     assert [line.partition(":")[0].removeprefix("- ") for line in found] == names
+
+
+def test_an_announcement_does_not_stand_for_its_section() -> None:
+    told = "The following tests of the boats were added for it this spring:"
+    assert outline(f"Rooms\n\nIt is cold.\n\nTests\n\n{told}\n\nDays\n\nIt rains.")[1] == "- Tests"
