@@ -97,6 +97,21 @@ def test_who_leads_through_a_meeting_decides_nothing_and_says_half_as_much(chair
     assert of_message("Let's buy the pump and the wall of the well.") > of_message(chair)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The minutes of the last meeting were approved and signed.",
+        "Das Protokoll vom 13. Februar wird einstimmig genehmigt.",
+        "Le procès-verbal de la dernière séance est approuvé.",
+        "Frau Vogt begrüßt die Anwesenden und stellt die Beschlussfähigkeit fest.",
+        "More work on the pumps is needed in the village.",
+        "Last week we looked at the wells of the village.",
+    ],
+)
+def test_what_all_texts_of_a_kind_say_is_worth_next_to_nothing(said: str) -> None:
+    assert worth(extraction_units(f"{said} The pump lifts water from the well."))[0] == 0.03
+
+
 @pytest.mark.parametrize("tag", ["And the pump ?", "Or water?", "So the wall?"])
 def test_a_tag_question_is_worth_next_to_nothing(tag: str) -> None:
     assert of_message(tag) == pytest.approx(0.03 * of_message(tag.replace("?", ".")))

@@ -323,10 +323,31 @@ def test_numbered_lines_that_open_blocks_are_headings_if_their_numbers_follow_ea
 @pytest.mark.parametrize(
     ("first", "second"),
     [
+        ("3 Results\nHeat | Rate\n10 | 2.1\n20 | 3.5\n30 | 4.2", "4 Discussion\nThe heat was as expected."),
+        ("1. Minutes of the last meeting\nThey were read.", "2. Date of next meeting\nMonday at noon."),
+    ],
+)
+def test_numbered_lines_above_a_table_or_without_a_full_stop_or_with_of_are_headings(
+    first: str, second: str
+) -> None:
+    document = f"{first}\n\n{second}"
+    assert headings(document) == [first.split("\n")[0], second.split("\n")[0]]
+
+
+def test_a_wide_line_of_an_agenda_ends_where_it_ends() -> None:
+    line = "TOP 1: Begrüßung und Feststellung der Beschlussfähigkeit"
+    text = f"{line}\nFrau Vogt begrüßt alle, die in den Saal gekommen sind."
+    assert headings(f"{text}\n\nDer Saal ist voll.") == [line]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
         ("1. Mix the flour with the water\nStir it well.", "2. Bake the bread for an hour\nLet it cool."),
         ("1. Ann brings the tent\nIt is old.", "2. Ben pays the bill\nThe money is in the box."),
         ("1. Smith J, Moe B\nThe harbour of Bath.", "2. Moe B, Smith J\nThe quay of Bath."),
         ("1 In the beginning was the word\nIt was old.", "2 And the word was there\nIt was new."),
+        ("1. Take out of the box\nIt is old.", "2. Buy some of the red paint for it\nIt is new."),
     ],
 )
 def test_steps_references_and_verses_with_numbers_are_no_headings(first: str, second: str) -> None:

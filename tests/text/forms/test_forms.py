@@ -513,3 +513,86 @@ def test_other_headings_do_not_repeat_a_title() -> None:
     units = extraction_units(passages.text)
     source = ScoredText(passages, units, [1] * len(units), [0.5] * len(units), 20.0)
     assert formed(make_form(type="headline"), source, make_length(), len).text != "What went well"
+
+
+def test_a_title_keeps_the_numbers_within_it() -> None:
+    title = "Minutes of the meeting of 14 May 2024 at 7.30 pm"
+    rest = (
+        "1. Dogs: the park\n\nThe minutes of May are old.\n\n2. Cats: the road\n\nThe meeting closed at noon."
+    )
+    assert made(f"{title}\n\n{rest}", "headline").text == title
+
+
+def test_the_line_below_the_greeting_of_a_letter_is_its_title() -> None:
+    head = "Oak School\n\n12 Church Lane\n\nTel: 01632 960\n\n3 June 2024"
+    letter = (
+        "Trip to the Oak Museum\n\nWe plan a trip to the museum. It costs ten pounds.\n\nAll will come along."
+    )
+    assert made(f"{head}\n\nDear parents,\n\n{letter}", "headline").text == "Trip to the Oak Museum"
+
+
+@pytest.mark.parametrize(
+    "other", ["The old hall of the town has now got these rooms:", "More work on boats is needed."]
+)
+def test_what_announces_or_all_papers_say_is_no_headline(other: str) -> None:
+    best = "The council of the town bought two new boats for the lake."
+    source = scored(f"{best}\n\n{other}\n\nThey are cold.", [1.0, 0.9, 0.1])
+    assert formed(make_form(type="headline"), source, make_length(), len).text == best
+
+
+def test_a_question_is_not_all_that_a_tldr_says() -> None:
+    document = "Why does the old town mend its pier this spring? Boats carry iron over the sea."
+    assert len(shown(document, "tldr", [1.0, 0.1])) == 2
+
+
+def test_a_teaser_takes_a_sentence_that_fits_before_it_cuts_one() -> None:
+    long = f"The council bought {'a boat and ' * 20}an oar for the lake."
+    fits = "The boats will carry children over the lake from May."
+    source = scored(f"{long} {fits} {'It rains. ' * 3}", [1.0, 0.2, 0.1, 0.1, 0.1])
+    assert formed(make_form(type="teaser"), source, make_length(), len).text == fits
+    alone = formed(make_form(type="teaser"), scored(f"{long} It rains."), make_length(), len)
+    assert alone.text.startswith("The council bought")
+
+
+def test_a_teaser_leaves_out_short_items() -> None:
+    items = "- 250 g of old oats\n- 2 large eggs\n- It is cold."
+    document = f"Bake it every August.\n{items}\n" + "It keeps well.\n" * 8
+    assert [unit.aside for unit in opening(scored(document))][:4] == [False, True, True, False]
+
+
+def outline(document: str) -> list[str]:
+    return made(document, "outline").text.split("\n")
+
+
+def test_an_outline_names_the_parts_without_text_of_their_own_and_no_title() -> None:
+    text = "The hall is cold.\n\n"
+    document = f"Our hall\n\nRooms of it\n\n{text}Prices of it\n\nDays in May\n\n{text}Hire of it\n\n{text}"
+    assert outline(document) == [
+        "- Rooms of it: The hall is cold.",
+        "- Prices of it",
+        "- Days in May: The hall is cold.",
+        "- Hire of it: The hall is cold.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ("- sigma is charge on a surface\n\nIt is dry.", ["Rooms", "Prices", "Days"]),
+        ("*In this part we tell news of boats.*\n\nIt is dry.", ["Rooms", "Prices", "Days"]),
+        (
+            "Yours sincerely,\n\nRachel Osborne\n\nTeacher\n\nIt is dry.",
+            ["Rooms", "Prices", "Teacher", "Days"],
+        ),
+        ("Signed by: Ann Ode\n\nBoats\n\nIt is dry.", ["Rooms", "Prices", "Boats", "Days"]),
+    ],
+)
+def test_items_notes_and_signatures_are_no_parts_of_an_outline(lines: str, names: list[str]) -> None:
+    text = "The hall is cold in winter."
+    found = outline(f"Rooms\n\n{text}\n\nPrices\n\n{text}\n\n{lines}\n\nDays\n\n{text}")
+    assert [line.partition(":")[0].removeprefix("- ") for line in found] == names
+
+
+def test_an_announcement_does_not_stand_for_its_section() -> None:
+    told = "The following tests of the boats were added for it this spring:"
+    assert outline(f"Rooms\n\nIt is cold.\n\nTests\n\n{told}\n\nDays\n\nIt rains.")[1] == "- Tests"

@@ -909,3 +909,62 @@ def test_minutes_say_nothing_twice(meeting: str, told: dict[str, int]) -> None:
 )
 def test_what_somebody_in_an_office_does_may_be_no_task(said: str) -> None:
     assert lines(f"Minutes of the club\n\nThe stile is broken. {said} It rains.", "actions") == []
+
+
+def test_a_list_of_actions_ends_where_the_next_numbered_part_begins() -> None:
+    part = "{}. {}\n\nThe hall is cold.\n\nActions\n- {}\n\n"
+    text = (
+        part.format(1, "Hall", "Buy a lamp")
+        + part.format(2, "Money", "Ask the bank")
+        + "3. Other\n\nIt is late."
+    )
+    assert lines(text, "actions") == ["Buy a lamp", "Ask the bank"]
+
+
+@pytest.mark.parametrize("head", ["7. Date of next meeting", "Next Meeting Date/Time"])
+def test_the_next_meeting_is_the_date_below_its_heading_and_not_the_end_of_this_one(head: str) -> None:
+    other = "Hall\n\nThe hall is cold.\n\n6. Any other business\nThe wall is old in winter."
+    text = f"{other}\n\n{head}\n\nMonday 3 June at noon.\n\n"
+    text = f"{text}The meeting closed at 8.55 pm."
+    assert lines(text, "next") == ["Monday 3 June at noon."]
+    assert head not in lines(text, "topics")
+
+
+@pytest.mark.parametrize(
+    ("said", "part"),
+    [
+        ("Bob: I have passed the pictures to the carrier.", []),
+        ("Bob: The budget was passed by the board.", ["decisions"]),
+        ("Bob: I'll take the opportunity to open the floor.", []),
+        ("Bob: The next standup is on Monday.", ["next"]),
+        ("Bob: The retro moves to Thursday, agreed?\nDora: Fine.", ["decisions"]),
+    ],
+)
+def test_what_is_handed_on_is_not_decided_and_what_is_asked_and_agreed_is(said: str, part: list[str]) -> None:
+    assert parts_of(said) == part
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        (
+            "Der Verein tagte im Saal.\n\nHerr Brandl mahnt die Mitglieder bis Ende März an.",
+            "zuständig: Herr Brandl; Termin: bis Ende März",
+        ),
+        (
+            "Der Verein tagte im Saal.\n\nFrau Vogt stellt bis zum 15. April den Antrag.",
+            "zuständig: Frau Vogt; Termin: bis zum 15. April",
+        ),
+        (
+            "The club met in the hall.\n\nSue will order it before the June holiday.",
+            "owner: Sue; due: before the June holiday",
+        ),
+    ],
+)
+def test_who_does_what_until_when_is_an_action_with_its_whole_date(document: str, told: str) -> None:
+    (line,) = lines(document, "actions")
+    assert line.endswith(f" ({told})")
+
+
+def test_who_stays_until_a_date_does_nothing() -> None:
+    assert lines("Der Verein tagte im Saal.\n\nFrau Vogt bleibt bis zum 15. April im Amt.", "actions") == []

@@ -339,3 +339,44 @@ def test_a_short_answer_is_shown_with_the_turn_that_asks() -> None:
 )
 def test_the_word_that_asks_need_not_be_in_the_document(document: str, question: str, told: str) -> None:
     assert answer(document, question).text.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "answered"),
+    [
+        ("The band won't play outside. The hall seats ninety.", "Who won?", False),
+        ("Entry to the mill ends at five. The mill is old.", "What does entry to the mill cost?", False),
+        ("Entry to the mill is free. The wheel is old.", "What does entry to the mill cost?", True),
+        ("You pay for entry to the mill at the door. It is old.", "What does entry to the mill cost?", True),
+        (
+            "Bake it for forty minutes. Cool the cake. Keep the cake cold.",
+            "How long does the cake bake?",
+            True,
+        ),
+        ("The fair was in the old hall. It rained.", "Where was the fair held?", True),
+        ("Beat two eggs. Add the milk. Pour it into the tin.", "How many eggs are needed?", True),
+    ],
+)
+def test_a_question_is_refused_if_the_document_lacks_what_it_asks(
+    document: str, question: str, answered: bool
+) -> None:
+    filling = "The road bends there. Trees stand on both sides. A dog barks all day. Nobody swims in winter."
+    assert answer(f"{document} {filling}", question).answered == answered
+
+
+def test_the_best_answer_is_chosen_although_it_needs_its_question_to_be_understood() -> None:
+    told = "They told us that the ones outlined on the page about the vulnerability are low at this point."
+    passages = Passages(
+        f"The release is a maintenance release with a page about the fixes. {told} It is cold."
+    )
+    units = extraction_units(passages.text)
+    source = ScoredText(passages, units, [1] * len(units), [1.0, 0.0, 0.0], 20.0)
+    found = formed(
+        make_form(about="What does the page say about the vulnerability?"), source, make_length(), len
+    )
+    assert told in found.text
+
+
+def test_an_item_of_a_list_without_a_full_stop_may_answer() -> None:
+    text = "Density has three forms.\n\n- sigma is charge on a surface\n\n- rho is charge in a volume\n\nIt is old."
+    assert "rho is charge in a volume" in answer(text, "What is rho?").text

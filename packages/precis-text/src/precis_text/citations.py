@@ -23,9 +23,20 @@ def _whole(pattern: str) -> str:
     return re.sub(r"<<(\w+)>>", lambda other: _whole(_TABLE[other[1]]), pattern)
 
 
-_POINTER, _EMPHASIS, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK, _COMPARED = (
+_POINTER, _EMPHASIS, _WHOLE, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK, _COMPARED = (
     re.compile(_whole(_TABLE[name]))
-    for name in ["pointer", "emphasis", "greeting", "opening", "item", "needs", "mail", "link", "compared"]
+    for name in [
+        "pointer",
+        "emphasis",
+        "whole",
+        "greeting",
+        "opening",
+        "item",
+        "needs",
+        "mail",
+        "link",
+        "compared",
+    ]
 )
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
@@ -74,4 +85,5 @@ class Citations:
         shown = _ITEM.sub(lambda label: f"{label[1]}: " if label[1] else "", shown)
         shown = _POINTER.sub(lambda found: found[1].upper(), shown)
         shown = _EMPHASIS.sub("", shown) if shown.count("*") + shown.count("_") == 1 else shown
+        shown = _WHOLE.sub(r"\2", shown)
         return shown if any(map(str.isalnum, shown)) else text

@@ -253,6 +253,7 @@ class _Waiting:
             free = next(group for group in groups if group)
         self._alone = set(free)
         answers = [place for place, unit in enumerate(units) if unit.answers and not is_out[place]]
+        self._answers = {*answers}
         pairs = [
             place
             for place, needed in enumerate(self._needs)
@@ -311,6 +312,7 @@ class _Waiting:
 
     def _read_worth(self, group: tuple[int, ...], share: float) -> float:
         is_spoken = bool(self._speakers[group[0]])
+        share = 1.0 if self._answers.intersection(group) else share  # the question says what it speaks of
         return read_worth(self._unread[group], share, asked_words=self._asked_words, is_spoken=is_spoken)
 
 

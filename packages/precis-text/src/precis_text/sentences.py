@@ -204,6 +204,8 @@ class _Paragraph:
             return False
         if _needs_more(word, rest, following) or _is_ordinal(pieces, word, following):
             return False
+        if self._is_lower and word == "ms" and not "".join(pieces[:-1])[-1:].isdigit():
+            return False  # "ms. jones", not "5 ms."
         is_series = len(pieces) > 1 and re.fullmatch(r"[^\W\d_]\.", pieces[-2]) is not None  # "d. h."
         is_initial = len(word) == 1 and word.isalpha() and (is_series or not word.islower())
         if not (is_initial or _may_be_last(word)):

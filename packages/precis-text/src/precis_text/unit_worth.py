@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
-from precis_text.cohesion import asks, holed, is_broken_off, unended
+from precis_text.cohesion import asks, holed, is_broken_off, is_formal, unended
 from precis_text.decided_items import least_worths
 from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, is_tag, leads
 from precis_text.section_weights import section_weights
@@ -27,6 +27,7 @@ _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of 
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
+_FORMAL = 0.03  # factor on the score of a unit that says what all texts of its kind say
 _HOLE = 0.1  # factor on the score of a unit that lost a formula
 # Powers of the share of readers who understand a unit: in a short summary of prose, in others
 _STANDALONE = (2, 4)
@@ -63,6 +64,7 @@ def worths(
         * (_UNENDED if is_unended else 1.0)
         * (_POINTS if has_inner_reference(unit.text) else 1.0)
         * (_PART if points_to_a_part(unit.text) else 1.0)
+        * (_FORMAL if is_formal(unit) else 1.0)
         * (_HOLE if has_hole else 1.0)
         for place, (unit, before, score, size, content, is_unended, has_hole, weight) in enumerate(rows)
     ]

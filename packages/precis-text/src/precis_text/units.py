@@ -53,11 +53,13 @@ _SECTION = re.compile(
 )
 _INDENT = 9  # one more than the most spaces before a section's number
 _TOP = re.compile(r"(\d{1,2})\.? (?=[^\W\d_a-z])")
-# The first line of a block, of three words at most, below which text follows: "2. Fees"
+# The first line of a block, below which text follows: "2. Fees", "4 Discussion", "1. Minutes of the last meeting"
 _OPENS = re.compile(
-    r"(?:\A|\n[ \t]*\n)(\d{1,2})\. [^\W\d_a-z][^\s,]+(?: (?!(?:the|an?|it)\b)[^\s,]+){0,2}"
+    r"(?:\A|\n[ \t]*\n)(\d{1,2})\.? [^\W\d_a-z][^\s,]+(?: (?!(?:the|an?|it)\b)[^\s,]+){0,2}"
+    r"(?:[ ]of (?:the )?[^\s,]+(?: [^\s,]+)?)?"
     r"(?<![.!?:;,])\n(?!\s*(?:\d{1,2}\.? |\n|\Z))"
 )
+_AGENDA = re.compile(rf"\s*(?:{AGENDA}) \d{{1,2}}\b")
 _PART = re.compile(rf"(?:{AGENDA}|Section|Chapter|Kapitel|Article|Artikel) \d{{1,2}}\b")
 _COMPANY = re.compile(  # a short title may end so; its small letters are those of such words
     r"(?:(?![a-zäöüß])\S+ |(?:of|the|and|for|at|by|an?|de[rsnm]?|die|das|und|für|i[mn]|am|vo[nm]|zu[mr]|et|la) ){0,15}"
@@ -270,14 +272,16 @@ def _titles(units: Sequence[TextUnit], document: str, parts: Collection[int]) ->
     """
     is_dated = bool(units[2:]) and _DATE.fullmatch(units[1].text) is not None
     following = [units[2], *units[2:]] if is_dated else units[1:]
+    top = _TOP.match(units[0].text) if units else None
+    opens = top is not None and int(top[1]) in parts
     return [
         place
         for place, (before, unit, after) in enumerate(zip([None, *units], units, following, strict=False))
         if _is_heading([unit]) and not after.speaker
         if before is None or (_CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
-        if _CLOSED.search(after.text)
+        if _CLOSED.search(after.text) or (before is None and opens and _CELLS in after.text)
         if _begins_part(unit.text, after.text)
-        or (before is None and (top := _TOP.match(unit.text)) and int(top[1]) in parts)
+        or (before is None and opens)
         or (
             not (unit.aside or _ITEM.match(unit.text))
             and len(after.text.split()) >= max(_LONG, 2 * len(unit.text.split()))
@@ -370,7 +374,7 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
         return False
     if following.lstrip()[:1].islower() and not ENDED.search(line):
         return True
-    return not (NAMED.match(following) or _ITEM.match(following))
+    return not (NAMED.match(following) or _ITEM.match(following) or _AGENDA.match(line))
 
 
 def _cited(sentences: list[str]) -> list[str]:

@@ -30,6 +30,7 @@ _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topi
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 2
 _ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?(?:\d{{1,2}}[.)]|[a-z]\)))\s")
+_COUNTED = re.compile(r"(\d{1,2})[.)]\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
@@ -88,13 +89,17 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
     A line such as "Actions:" that is not a heading has only the items of the list below it.
     """
     found: dict[int, str] = {}
-    part, above, is_section = "", "", False
+    part, above, is_section, last = "", "", False, 0
     for place, unit in enumerate(source.units):
         heads = {name for name, head in known.heads.items() if not unit.speaker and head.fullmatch(unit.text)}
         if not heads and announces(unit) and known.decides(unit.text.rstrip(" :")):
             heads = {"decisions"}
         is_other = unit.heading and not unit.aside and source.passages.at(unit.start).heading != above
-        is_item = (unit.numbered or _ITEM.match(unit.text)) and not (unit.heading and _ITEM.match(above))
+        number = int(counted[1]) if unit.heading and (counted := _COUNTED.match(unit.text)) else 0
+        goes_on = number == last + 1 > 1  # "2. Money", after a list below "1. Hall"
+        is_next = unit.heading and (goes_on or _ITEM.match(above) is not None)
+        is_item = (unit.numbered or _ITEM.match(unit.text)) and not is_next
+        last = number if number and not (part and is_item) else last
         if heads:
             part, above, is_section = heads.pop(), unit.text, unit.heading
         elif not (is_item or _is_row(source.document, unit.start)) and (is_other or not is_section):
@@ -156,6 +161,8 @@ def _as_listed(
     """Return a statement as a line of the part whose heading it is below; None without one."""
     part = listed.get(said[place].unit)
     statement = replace(said[place], text=_ITEM.sub("", said[place].text, count=1))
+    if part == "next" and known.greets.search(statement.text):  # "The meeting closed at noon"
+        return None
     if part != "actions":
         return _shown(statement, part, source) if part else None
     due = _due(plain(statement), "", known)

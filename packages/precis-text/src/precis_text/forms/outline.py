@@ -15,16 +15,17 @@ from typing import ClassVar, final
 import numpy as np
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import asks, is_part
+from precis_text.cohesion import announces, asks, is_part
 from precis_text.exchanges import is_answer
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.length import Length
 from precis_text.selection import shown_texts
 from precis_text.sentences import split_sentences
-from precis_text.units import without_item_mark
+from precis_text.units import ENDED, without_item_mark
 from precis_text.words import unicode_words
 
 _FEWEST_HEADINGS = 2
+_LONG_HEADING = 8  # most words of a heading without text of its own
 _BLOCK = 6  # units on each side of a gap that are compared
 _APART = 5  # least units of a topic
 _DEEP = 0.5  # standard deviations of a gap's depth above the mean that divide two topics
@@ -100,6 +101,7 @@ def _best(source: ScoredText, section: Section) -> int | None:
         place: source.scores[place] * (_TELLING if _leans(source, place) else 1.0)
         for place in range(section.start, section.stop)
         if not (source.units[place].heading or source.units[place].aside or is_part(source.units[place]))
+        if not announces(source.units[place])
         if len(source.units[place].text.split()) >= _FEW_WORDS
     }
     return max(worth, key=lambda place: worth[place], default=None)
@@ -113,11 +115,20 @@ def _leans(source: ScoredText, place: int) -> bool:
 
 
 def _marked_headings(source: ScoredText) -> list[str]:
-    """Return the heading that begins at each unit, or ""; headings without text of their own join the next one."""
+    """Return the heading that begins at each unit, or "".
+
+    Titles before the text join the next heading, and so do long lines, labels, items, notes in italics and names below
+    a closing.
+    """
     names = [""] * len(source.units)
-    for place, unit in enumerate(source.units):
-        following = source.units[place + 1 : place + 2]
-        if unit.heading and following and not following[0].heading:
+    for place, (unit, after) in enumerate(pairwise(source.units)):
+        if not unit.heading or without_item_mark(unit.text) != unit.text or ENDED.search(unit.text):
+            continue
+        before = source.units[place - 1]
+        is_signed = unit.aside or (before.aside and before.text.endswith(","))
+        is_short = len(unit.text.split()) <= _LONG_HEADING and not is_signed
+        is_told = not after.heading if any(names) else not (after.heading or after.aside)
+        if is_told or (any(names) and is_short):
             names[place] = unit.text
     return names
 

@@ -20,6 +20,7 @@ from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
+from precis_text.units import without_item_mark
 from precis_text.words import unicode_words
 
 _SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
@@ -33,12 +34,13 @@ _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, 
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
 _TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
-_PRICES, _AMOUNTS = (
-    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("prices", "amounts")
+_PRICES, _AMOUNTS, _PAID = (
+    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("prices", "amounts", "paid")
 )
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
 _ASKING = frozenset(_TABLE["asking"].split())
+_CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,10 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     mean = max(1.0, sum(sizes) / max(1, len(sizes)))
     weights = {term: _rarity(sum(term in unit for unit in units), len(units)) for term in asked}
     total = sum(weights.values())
-    if not total or not units:
+    is_told = not _PRICES.search(question) or any(
+        each.search(text) for text in texts for each in (_PRICES, _AMOUNTS, _PAID)
+    )
+    if not total or not units or not is_told:
         return Match([0.0] * len(units), 0.0)
     room = [_SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * size / mean) for size in sizes]
     own = [
@@ -104,7 +109,11 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     read = [
         replace(unit, heading=False, aside=False)
         if place in rows
-        else replace(unit, aside=unit.aside or unit.text in heads[place])
+        else replace(
+            unit,
+            heading=unit.heading and unit.text == without_item_mark(unit.text),
+            aside=unit.aside or unit.text in heads[place],
+        )
         for place, unit in enumerate(source.units)
     ]
     cells = {place for place, unit in enumerate(read) if CELLS in unit.text}
@@ -194,7 +203,7 @@ def _rarity(units_with_it: int, units: int) -> float:
 
 def _terms(text: str, language: Language | None) -> list[str]:
     """Return the stems of the words with content; prices, and words that ask for them, are one term."""
-    text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", text))
+    text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
     words = [word for word in unicode_words(text) if word not in _ASKING]
     if language is None:
         return [word[:_PREFIX] for word in words]

@@ -14,14 +14,14 @@ from typing import ClassVar, final
 
 from precis_text.abbreviations import meanings_told
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import asks, is_part
+from precis_text.cohesion import announces, asks, is_formal, is_part
 from precis_text.exchanges import contents, is_courtesy, leads
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.statements import Statement, statements_of
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.pauses import Pauses
 from precis_text.selection import choose, join_units, shown_texts
-from precis_text.units import TextUnit, without_item_mark
+from precis_text.units import ENDED, TextUnit, is_item, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
 _CLOSINGS = re.compile(
@@ -37,7 +37,8 @@ _OPENING = 0.35  # share of the units that a teaser may use
 _FEWEST_OPENING = 2  # units of a short document that a teaser may use
 _TITLE_PLACES = 3  # units among which a title is looked for
 _TITLE_WORDS = range(3, 25)
-_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.? (?=[^\W\d_])")  # of a heading
+_NUMBER = re.compile(r"^\d{1,2}(?:\.\d{1,2})*\.? (?=[^\W\d_])")  # of a heading
+_LETTER = 12  # units among which a letter has its greeting
 _SAID = 0.6  # least share of a title's longer words that the text repeats
 _GOOD = 0.6  # least worth of a headline, relative to the best unit
 _HEADLINE_WORDS = 5  # fewest words of a headline
@@ -114,6 +115,7 @@ class Tldr(Form):
             return lines
         best, second = sorted(lines, key=lambda line: line.worth, reverse=True)[:2]
         is_weak = second.worth < _SECOND * best.worth and length_in_words(best.shown) >= _ENOUGH
+        is_weak = is_weak and not best.shown.endswith("?")
         refers_to_it = best.start > second.start and has_back_reference(best.shown)
         return [best] if is_weak and not refers_to_it else lines
 
@@ -192,7 +194,14 @@ class Teaser(Form):
 
     def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
         """Return the best units of the first third, without conclusions."""
-        return chosen_lines(in_sentences(replace(source, units=opening(source))), length)
+        told = in_sentences(replace(source, units=opening(source)))
+        lines = chosen_lines(told, length)
+        if not isinstance(length.cap, Words) or length_in_words(lines[0].shown) <= length.cap.count:
+            return lines
+        most = length.cap.count  # a longer sentence would be cut
+        units = [replace(each, aside=each.aside or length_in_words(each.text) > most) for each in told.units]
+        shorter = chosen_lines(replace(told, units=units), length)
+        return shorter if length_in_words(shorter[0].shown) in range(_ENOUGH, most + 1) else lines
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return running text."""
@@ -228,13 +237,21 @@ def opening(source: ScoredText) -> list[TextUnit]:
         if not (unit.heading or unit.aside or is_courtesy(unit))
     ]
     first = body[: max(_FEWEST_OPENING, int(_OPENING * len(body)))]
-    kept = {place for place in first if not _CLOSINGS.search(source.units[place].text)} or {*body[:1]}
+    kept = {
+        place
+        for place in first
+        if not _CLOSINGS.search(source.units[place].text)
+        if not is_item(source.units[place]) or ENDED.search(source.units[place].text)
+    } or {*body[:1]}
     return [unit if place in kept else replace(unit, aside=True) for place, unit in enumerate(source.units)]
 
 
 def _title(source: ScoredText) -> TextUnit | None:
-    """Return the title, if the rest of the document has most of its longer words."""
-    for place, unit in enumerate(source.units[:_TITLE_PLACES]):
+    """Return the title, or the line below "Dear Ms Lee,", if the rest of the document has most of its longer words."""
+    begins = source.units[:_LETTER]
+    greeted = [place for place, unit in enumerate(begins, 1) if unit.aside and unit.text.endswith(",")]
+    for place in (*range(_TITLE_PLACES), *greeted):
+        unit = next(iter(source.units[place:]), begins[0])
         if not unit.heading or unit.aside or len(unit.text.split()) not in _TITLE_WORDS:
             continue
         words = {word for word in unicode_words(unit.text) if len(word) > 3}
@@ -260,6 +277,7 @@ def _headlines(source: ScoredText) -> list[FormLine]:
         if score >= _GOOD * best.worth
         and (not unit.speaker or (told >= _TOLD and not unit.text.endswith("?")))
         if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or leads(unit))
+        if not (announces(unit) or is_formal(unit))
         if not has_back_reference(unit.text)
         if len(unit.text.split()) >= _HEADLINE_WORDS
     ]

@@ -29,9 +29,10 @@ _COMPOUND = re.compile(r"([^\W_]+)\s?-\s?([^\W_]+)")
 
 def closeness(sentence: str, source: str, words: Sequence[str], near: Sequence[str]) -> float:
     """Return the share, -1 to 1, of a sentence's content words that a source sentence has in the same order, less that
-    of words that the source sentence lacks; -1 if it goes further: it has a name that the source sentence lacks, says
-    "we" where that does not, relates by a word that is not there ("in", "this"), takes one part of a compound, or leaves
-    out a condition or more than two words between its own.
+    of words that the source sentence lacks; -1 if it goes further.
+
+    It goes further if it has a name that the source sentence lacks, says "we" where that does not, relates by another
+    word ("in", "this"), takes one part of a compound, or leaves out a condition or more than two words between its own.
 
     Args:
         words, near: the content words of the sentence and of the source sentence. Fewer than four count as four, since
@@ -52,5 +53,7 @@ def _goes_further(sentence: str, source: str) -> bool:
     limits, kept = ({word.lower() for word in _LIMITS.findall(text)} for text in (source, sentence))
     told, known = (f" {' '.join(unicode_words(text.lower()))} " for text in (sentence, source))
     relates = any(f" {word} " not in known for word in _RELATING.findall(told))
-    parts = any((f" {one} " in told) != (f" {other} " in told) for one, other in _COMPOUND.findall(source.lower()))
+    parts = any(
+        (f" {one} " in told) != (f" {other} " in told) for one, other in _COMPOUND.findall(source.lower())
+    )
     return has_others or claims or not limits <= kept or relates or parts
