@@ -99,8 +99,7 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
         goes_on = number == last + 1 > 1 and number != item + 1  # "2. Money", after a list below "1. Hall"
         is_next = unit.heading and (goes_on or _ITEM.match(above) is not None)
         is_item = (unit.numbered or _ITEM.match(unit.text)) and not is_next
-        item = number if is_item else 0
-        last = number if number and not (part and is_item) else last
+        item, last = number * bool(is_item), number if number and not (part and is_item) else last
         if heads:
             part, above, is_section = heads.pop(), unit.text, unit.heading
         elif not (is_item or _is_row(source.document, unit.start)) and (is_other or not is_section):

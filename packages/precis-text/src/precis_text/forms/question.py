@@ -65,8 +65,7 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     """
     code = language_of(" ".join(texts)[:4000]) or language_of(question)  # a table shows none
     language = languages().get(code or "")
-    terms = {*_terms(question, language)}
-    asked = terms - {*_terms(" ".join(_MORE), language)} or terms  # all that "What is needed?" has
+    asked = (terms := {*_terms(question, language)}) - {*_terms(" ".join(_MORE), language)} or terms
     said = [_terms(text, language) for text in texts]
     known = {term for terms in said for term in terms}
     forms = {
