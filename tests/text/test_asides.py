@@ -141,6 +141,7 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "Gracias por los dos coches del lunes.",
         "a) the club sells the old pump;",
         "(b) the club buys a new one;",
+        "The tool reads the name my____id in the file of the town.",
     ],
 )
 def test_statements_are_not_asides(line: str) -> None:

@@ -112,6 +112,29 @@ def test_what_all_texts_of_a_kind_say_is_worth_next_to_nothing(said: str) -> Non
     assert worth(extraction_units(f"{said} The pump lifts water from the well."))[0] == 0.03
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The minutes of the bank's meeting show that all agreed to raise the rate.",
+        "The minutes of the last meeting were not approved.",
+        "The minutes of the last meeting were approved with the correction that the rent is 400 pounds.",
+        "Das Protokoll der letzten Sitzung wird nicht genehmigt.",
+        "Le procès-verbal de la séance n'est pas approuvé.",
+        "Der Verband begrüßt die Mitgliedschaft der Schweiz.",
+        "Frau Vogt begrüßt die Anwesenden und berichtet, dass der Vertrag gekündigt wurde.",
+        "The pump halves the work, but further research on the wells is needed.",
+        "No further work on the pumps is needed in the village.",
+        "More work on the roof is needed and costs 40,000 pounds.",
+        "Additional work is required to be agreed in writing by the client.",
+        "Last week we discussed the merger and decided to close the shop in Leeds.",
+        "Last month we finished the bridge and opened it to all.",
+        "Last week we learned that the maker of the pump is bankrupt.",
+    ],
+)
+def test_a_sentence_like_a_formality_that_says_more_keeps_its_worth(said: str) -> None:
+    assert worth(extraction_units(f"{said} The pump lifts water from the well."))[0] > 0.03
+
+
 @pytest.mark.parametrize("tag", ["And the pump ?", "Or water?", "So the wall?"])
 def test_a_tag_question_is_worth_next_to_nothing(tag: str) -> None:
     assert of_message(tag) == pytest.approx(0.03 * of_message(tag.replace("?", ".")))

@@ -338,6 +338,10 @@ def test_a_wide_line_of_an_agenda_ends_where_it_ends() -> None:
     line = "TOP 1: Begrüßung und Feststellung der Beschlussfähigkeit"
     text = f"{line}\nFrau Vogt begrüßt alle, die in den Saal gekommen sind."
     assert headings(f"{text}\n\nDer Saal ist voll.") == [line]
+    wrapped = (
+        "Item 3 shows that the wells of the village are deep and that the mayor of\nAyton paid for them."
+    )
+    assert headings(f"{wrapped} It is an old town.") == []
 
 
 @pytest.mark.parametrize(

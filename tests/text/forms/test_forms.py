@@ -596,3 +596,13 @@ def test_items_notes_and_signatures_are_no_parts_of_an_outline(lines: str, names
 def test_an_announcement_does_not_stand_for_its_section() -> None:
     told = "The following tests of the boats were added for it this spring:"
     assert outline(f"Rooms\n\nIt is cold.\n\nTests\n\n{told}\n\nDays\n\nIt rains.")[1] == "- Tests"
+
+
+def test_the_end_of_a_letter_does_not_sign_its_first_heading_and_numbers_in_brackets_begin_parts() -> None:
+    text = "The hall is cold.\n\n"
+    document = f"1) Rooms\n\n{text}2) Prices\n\n{text}3) Days\n\n{text}Yours sincerely,"
+    assert [line.partition(":")[0] for line in outline(document)] == [
+        "- 1) Rooms",
+        "- 2) Prices",
+        "- 3) Days",
+    ]

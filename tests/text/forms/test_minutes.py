@@ -935,6 +935,9 @@ def test_the_next_meeting_is_the_date_below_its_heading_and_not_the_end_of_this_
     [
         ("Bob: I have passed the pictures to the carrier.", []),
         ("Bob: The budget was passed by the board.", ["decisions"]),
+        ("Bob: It was passed on to the caretaker.", []),
+        ("Bob: The bill was passed on to the customers.", []),
+        ("Ann: How are you all, ok?\nBob: Fine.", []),
         ("Bob: I'll take the opportunity to open the floor.", []),
         ("Bob: The next standup is on Monday.", ["next"]),
         ("Bob: The retro moves to Thursday, agreed?\nDora: Fine.", ["decisions"]),
@@ -966,5 +969,36 @@ def test_who_does_what_until_when_is_an_action_with_its_whole_date(document: str
     assert line.endswith(f" ({told})")
 
 
-def test_who_stays_until_a_date_does_nothing() -> None:
-    assert lines("Der Verein tagte im Saal.\n\nFrau Vogt bleibt bis zum 15. April im Amt.", "actions") == []
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Frau Vogt bleibt bis zum 15. April im Amt.",
+        "Frau Vogt berichtet, dass die Brücke bis Ende März gesperrt ist.",
+        "Frau Vogt schätzt die Kosten auf 200 bis 300 Euro.",
+        "Frau Vogt fährt bis Mainz mit.",
+        "Das Auto von Frau Vogt steht bis Mai im Hof.",
+        "Frau Vogt stellt bis Mai keinen Antrag.",
+    ],
+)
+def test_who_stays_or_reports_until_a_date_does_nothing(said: str) -> None:
+    assert lines(f"Der Verein tagte im Saal.\n\n{said}", "actions") == []
+
+
+def test_a_numbered_list_of_actions_does_not_end_at_the_number_of_the_next_part() -> None:
+    tasks = ["Buy two lamps", "Ask the bank", "Paint the door"]
+    items = "\n\n".join(f"{number}. {task}" for number, task in enumerate(tasks, 1))
+    assert lines(f"1. Hall\n\nThe hall is cold.\n\nActions\n\n{items}", "actions") == tasks
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (
+            "Verein\n\nDer Saal ist kalt.\n\nNächste Sitzung\n\nAlle sind da.",
+            "Die Sitzung wird im Juni sein.",
+        ),
+        ("Club\n\nThe hall is cold.\n\nNext meeting\n\nAll may come.", "The meeting was adjourned to noon."),
+    ],
+)
+def test_the_next_meeting_may_be_said_like_the_end_of_this_one(head: str, said: str) -> None:
+    assert said in lines(f"{head} {said}", "next")

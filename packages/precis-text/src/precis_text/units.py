@@ -59,7 +59,7 @@ _OPENS = re.compile(
     r"(?:[ ]of (?:the )?[^\s,]+(?: [^\s,]+)?)?"
     r"(?<![.!?:;,])\n(?!\s*(?:\d{1,2}\.? |\n|\Z))"
 )
-_AGENDA = re.compile(rf"\s*(?:{AGENDA}) \d{{1,2}}\b")
+_AGENDA = re.compile(rf"\s*(?:{AGENDA}) \d{{1,2}}\b(?! [a-zäöüß])")
 _PART = re.compile(rf"(?:{AGENDA}|Section|Chapter|Kapitel|Article|Artikel) \d{{1,2}}\b")
 _COMPANY = re.compile(  # a short title may end so; its small letters are those of such words
     r"(?:(?![a-zäöüß])\S+ |(?:of|the|and|for|at|by|an?|de[rsnm]?|die|das|und|für|i[mn]|am|vo[nm]|zu[mr]|et|la) ){0,15}"

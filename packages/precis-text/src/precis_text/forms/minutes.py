@@ -89,17 +89,17 @@ def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
     A line such as "Actions:" that is not a heading has only the items of the list below it.
     """
     found: dict[int, str] = {}
-    part, above, is_section, last = "", "", False, 0
+    part, above, is_section, last, item = "", "", False, 0, 0
     for place, unit in enumerate(source.units):
         heads = {name for name, head in known.heads.items() if not unit.speaker and head.fullmatch(unit.text)}
         if not heads and announces(unit) and known.decides(unit.text.rstrip(" :")):
             heads = {"decisions"}
         is_other = unit.heading and not unit.aside and source.passages.at(unit.start).heading != above
         number = int(counted[1]) if unit.heading and (counted := _COUNTED.match(unit.text)) else 0
-        goes_on = number == last + 1 > 1  # "2. Money", after a list below "1. Hall"
+        goes_on = number == last + 1 > 1 and number != item + 1  # "2. Money", after a list below "1. Hall"
         is_next = unit.heading and (goes_on or _ITEM.match(above) is not None)
         is_item = (unit.numbered or _ITEM.match(unit.text)) and not is_next
-        last = number if number and not (part and is_item) else last
+        item, last = number * bool(is_item), number if number and not (part and is_item) else last
         if heads:
             part, above, is_section = heads.pop(), unit.text, unit.heading
         elif not (is_item or _is_row(source.document, unit.start)) and (is_other or not is_section):

@@ -122,10 +122,10 @@ def _marked_headings(source: ScoredText) -> list[str]:
     """
     names = [""] * len(source.units)
     for place, (unit, after) in enumerate(pairwise(source.units)):
-        if not unit.heading or without_item_mark(unit.text) != unit.text or ENDED.search(unit.text):
+        if not unit.heading or unit.text[0] in "-*•–—" or ENDED.search(unit.text):
             continue
         before = source.units[place - 1]
-        is_signed = unit.aside or (before.aside and before.text.endswith(","))
+        is_signed = unit.aside or (place and before.aside and before.text.endswith(","))
         is_short = len(unit.text.split()) <= _LONG_HEADING and not is_signed
         is_told = not after.heading if any(names) else not (after.heading or after.aside)
         if is_told or (any(names) and is_short):

@@ -39,7 +39,7 @@ _PRICES, _AMOUNTS, _PAID = (
 )
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
-_ASKING = frozenset(_TABLE["asking"].split())
+_ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
 _CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
 
 
@@ -65,7 +65,7 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     """
     code = language_of(" ".join(texts)[:4000]) or language_of(question)  # a table shows none
     language = languages().get(code or "")
-    asked = {*_terms(question, language)}
+    asked = (terms := {*_terms(question, language)}) - {*_terms(" ".join(_MORE), language)} or terms
     said = [_terms(text, language) for text in texts]
     known = {term for terms in said for term in terms}
     forms = {
