@@ -77,6 +77,7 @@ def test_the_supervisor_hears_that_the_server_is_ready(
         assert supervisor.recv(100) == b"READY=1"
         service.stop()
         assert supervisor.recv(100) == b"STOPPING=1"
+        assert tell_supervisor("WATCHDOG=1")
 
 
 @pytest.mark.parametrize("place", ["", "relative", "/no/such/socket"])
