@@ -226,14 +226,15 @@ def test_those_that_send_a_body_give_way_after_the_silent_and_those_in_work_neve
 def test_a_connection_that_leaves_twice_is_forgotten_once() -> None:
     async def run() -> None:
         connections = Connections(ConnectionLimits())
-        one, other, third = (come(connections, address, sending=True)[0] for address in "aab")
+        clients: list[Any] = [come(connections, address, sending=True)[0] for address in "aab"]
+        one, other, third = clients
         for _ in range(2):
-            connections.leave(one)  # type: ignore[arg-type]
+            connections.leave(one)
         assert connections._open == {"a": 1, "b": 1}
         assert [line.first("a") for line in (connections._silent, connections._sending)] == [other, other]
         assert connections._silent.first(None) is other
         for each in (other, third):
-            connections.leave(each)  # type: ignore[arg-type]
+            connections.leave(each)
         assert dict(connections._open) == {}
         assert [line.first(None) for line in (connections._silent, connections._sending)] == [None, None]
         assert connections._silent._of == {}

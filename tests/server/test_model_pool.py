@@ -124,7 +124,7 @@ def test_memory_is_given_back_to_the_system_when_a_model_is_dropped(
 def test_a_model_without_weights_drops_no_other() -> None:
     sizes = {"ranker": 0, "b": 10_000_000, "a": 10_000_000}
     loaders = {name: (lambda name=name, size=size: Fake(name, size=size)) for name, size in sizes.items()}
-    pool = ModelPool(loaders, memory=20_000_000)  # type: ignore[arg-type]
+    pool = ModelPool(loaders, memory=20_000_000)
     pool.load_all()
     assert pool.loaded == ["a", "b", "ranker"]
 

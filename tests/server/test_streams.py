@@ -139,7 +139,8 @@ def test_the_example_of_a_stream_counts_the_summaries_that_it_has(service: Runni
     assert {value["index"] for name, value in events if "index" in value} == {0}
     (sentence,) = summary["sentences"]
     assert [passage["text"] for passage in sentence["support"]] == [sentence["text"]] == [summary["summary"]]
-    assert (summary["read"]["document_tokens"], summary["read"]["complete"]) == (38, True)
+    read = summary["read"]
+    assert (read["document_tokens"], read["tokens_read"], read["complete"]) == (38, 38, True)
     chat = schema["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]["content"]
     assert '"usage"' in chat["text/event-stream"]["example"]
 
