@@ -227,13 +227,13 @@ def test_a_connection_that_leaves_twice_is_forgotten_once() -> None:
     async def run() -> None:
         connections = Connections(ConnectionLimits())
         clients: list[Any] = [come(connections, address, sending=True)[0] for address in "aab"]
-        one, other, third = clients
+        one, other, _ = clients
         for _ in range(2):
             connections.leave(one)
         assert connections._open == {"a": 1, "b": 1}
         assert [line.first("a") for line in (connections._silent, connections._sending)] == [other, other]
         assert connections._silent.first(None) is other
-        for each in (other, third):
+        for each in clients[1:]:
             connections.leave(each)
         assert dict(connections._open) == {}
         assert [line.first(None) for line in (connections._silent, connections._sending)] == [None, None]
