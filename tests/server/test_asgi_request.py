@@ -9,11 +9,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from precis.server import asgi_request, middleware
 from precis.server.asgi_request import Exchange, Room
 from precis.server.client_keys import Key, Keys
 from precis.server.limits import ApiError, Limits
@@ -94,6 +96,8 @@ def test_room_is_taken_and_given_back() -> None:
     assert [two.take(5), two.take(4)] == [False, True]
     one.end()
     assert two.take(5)
+    assert [two.take(2), two.gone] == [False, True]  # nobody else has room to give up
+    assert Taker(room, "c").take(10)
 
 
 def test_unfinished_bodies_give_their_room_to_others_the_greediest_client_first() -> None:
@@ -103,6 +107,46 @@ def test_unfinished_bodies_give_their_room_to_others_the_greediest_client_first(
     late = Taker(room, "late")
     assert late.take(6)
     assert [one.gone for one in (*greedy, patient)] == [True, True, False, False]
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that bodies wait, on a clock that stands still."""
+    seconds: list[float] = []
+
+    async def sleep(wait: float) -> None:
+        seconds.append(wait)
+
+    monkeypatch.setattr(asgi_request, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    monkeypatch.setattr(asgi_request, "asyncio", SimpleNamespace(sleep=sleep))
+    return seconds
+
+
+def paced(room: Room, *parts: tuple[int, str]) -> None:
+    async def run() -> None:
+        for count, client in parts:
+            await room.pace(count, client)
+
+    asyncio.run(run())
+
+
+def test_64_mebibytes_of_a_client_take_a_second(waits: list[float]) -> None:
+    paced(Room(10), (64 << 20, "a"), (32 << 20, "a"), (32 << 20, "b"), (0, "c"))
+    assert waits == [1.0, 1.5, 0.5, 0.0]
+
+
+def test_a_client_that_crowds_its_own_bodies_out_waits_a_second_and_another_does_not(
+    waits: list[float],
+) -> None:
+    room = Room(10)
+    assert [Taker(room, "a").take(6), Taker(room, "a").take(6), Taker(room, "b").take(10)] == [True] * 3
+    paced(room, (0, "a"), (0, "b"), (96 << 20, "a"))
+    assert Taker(room, "b").take(5)
+    paced(room, (0, "b"))
+    greedy = Taker(room, "a")
+    assert [greedy.take(5), greedy.take(6)] == [True, False]
+    paced(room, (0, "a"))  # it waits longer already
+    assert waits == [1.0, 0.0, 2.5, 1.0, 2.5]
 
 
 class Sender:
@@ -184,7 +228,7 @@ def test_bodies_together_have_a_limit(serve: Serve, slow: SlowModel, monkeypatch
         slow.go.set()
         assert first.result().status_code == 200
     assert (refused.status_code, refused.json()["error"]["code"]) == (503, "bodies_full")
-    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.headers["retry-after"] == "5"
     assert post("word " * 40).status_code == 200  # there is room again
 
 
@@ -286,6 +330,50 @@ def test_the_rest_of_a_body_that_is_too_large_is_read_unless_its_client_waits_fo
     assert left == 4
     _, _, _, left = asyncio.run(answered(ApiError(422, "empty_document", "empty"), *parts))
     assert left == 4
+
+
+def test_the_rest_of_a_body_ends_with_its_client() -> None:
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def run() -> str:
+        exchange = Exchange({"headers": [], "client": ("10.0.0.1", 5)}, receive, send, Limits(), Room(100))
+        await exchange.refuse(ApiError(413, "body_too_large", "too large"))
+        return exchange.client
+
+    assert asyncio.run(run()) == "10.0.0.1"
+    assert [message.get("more_body") for message in sent] == [None, True, False]
+
+
+@pytest.mark.parametrize("is_waiting", [True, False])
+def test_a_body_that_gave_its_room_to_another_is_told_to_come_again(is_waiting: bool) -> None:
+    async def run() -> ApiError:
+        parts = iter([b"12345"] if is_waiting else [b"12345", b"6"])
+        room = Room(10)
+
+        async def receive() -> Any:
+            for part in parts:
+                return {"type": "http.request", "body": part, "more_body": True}
+            await asyncio.Event().wait()
+
+        exchange = Exchange({"headers": []}, receive, receive, Limits(), room)  # type: ignore[arg-type]
+        await exchange.receive()
+        reading = asyncio.create_task(exchange.receive())
+        if is_waiting:
+            await asyncio.sleep(0)
+        assert Taker(room, "other").take(8)
+        with pytest.raises(ApiError) as refused:
+            await reading
+        assert refused.value is exchange.stopped
+        return refused.value
+
+    refused = asyncio.run(run())
+    assert (refused.status, refused.code, refused.retry_after) == (503, "bodies_full", 5)
 
 
 def test_an_answer_keeps_its_own_headers_and_a_refusal_after_it_says_nothing() -> None:
@@ -402,6 +490,8 @@ def test_a_path_that_is_not_open_needs_one_key(path: str, headers: Any, told: tu
     [
         ([("host", "localhost:80")], (200, "")),
         ([("host", "[::1]")], (200, "")),
+        ([("host", "[::1]:80")], (200, "")),
+        ([("host", "evil.example:1:localhost")], (403, "unknown_host")),
         ([("host", "LOCALHOST")], (200, "")),
         ([], (403, "unknown_host")),
         ([("host", "evil.example")], (403, "unknown_host")),
@@ -484,3 +574,15 @@ def test_lines_of_refused_requests_without_a_key_are_bounded(
     with caplog.at_level("INFO", "precis.server"):
         asyncio.run(through(gate(refuses), "/v1/summarize", ("host", "localhost")))
     assert [vars(each)["bounded"] for each in caplog.records if each.message == "request"] == [True]
+
+
+def test_the_seconds_of_a_request_are_logged_to_the_tenth_of_a_millisecond(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = iter([1.0, 1.123456])
+    monkeypatch.setattr(middleware, "time", SimpleNamespace(monotonic=clock.__next__))
+    with caplog.at_level("INFO", "precis.server"):
+        asyncio.run(through(gate(accepts), "/", ("host", "localhost")))
+    assert [vars(each)["fields"]["seconds"] for each in caplog.records if each.message == "request"] == [
+        0.1235
+    ]

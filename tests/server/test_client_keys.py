@@ -3,6 +3,7 @@
 import logging
 import signal
 import socket
+import string
 import time
 from collections import Counter
 from pathlib import Path
@@ -62,6 +63,10 @@ def test_rates_come_back_with_time() -> None:
     assert [rates.wait("a"), rates.wait("a"), rates.wait("a"), rates.wait("b")] == [0, 0, 30, 0]
     now[0] = 30.0
     assert [rates.wait("a"), rates.wait("a")] == [0, 30]
+    now[0] = 45.0
+    assert rates.wait("a") == 15
+    now[0] = 75.0  # one and a half are there
+    assert [rates.wait("a"), rates.wait("a")] == [0, 15]
 
 
 def test_a_long_pause_allows_no_more_than_a_minutes_requests() -> None:
@@ -219,6 +224,9 @@ def test_a_secret_of_16_letters_opens_by_its_own_scheme_alone(tmp_path: Path) ->
     opened = [keys.find(f"{scheme} {'s' * 16}".encode()) for scheme in ("Bearer", "bearer", "Basic")]
     assert [key and key.name for key in opened] == ["ann", "ann", None]
     assert [keys.find(sent) for sent in (b"", b"Bearer", b"Bearer " + b"s" * 15)] == [None] * 3
+    signs = string.ascii_letters + string.digits + "-._~+/="
+    path.write_text(f"ann {signs}\n")
+    assert Keys.read(path).find(f"Bearer {signs}".encode())
     path.write_text(f"ann {'s' * 16} more\n")
     with pytest.raises(UserError, match="line 1: write a name, a space and a secret"):
         keys.reload()

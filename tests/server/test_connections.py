@@ -222,6 +222,37 @@ def test_those_that_send_a_body_give_way_after_the_silent_and_those_in_work_neve
     assert asyncio.run(run()) == ([True, True, False], [True, True, False])
 
 
+@pytest.mark.usefixtures("few")
+def test_a_connection_that_leaves_twice_is_forgotten_once() -> None:
+    async def run() -> None:
+        connections = Connections(ConnectionLimits())
+        clients: list[Any] = [come(connections, address, sending=True)[0] for address in "aab"]
+        one, other, _ = clients
+        for _ in range(2):
+            connections.leave(one)
+        assert connections._open == {"a": 1, "b": 1}
+        assert [line.first("a") for line in (connections._silent, connections._sending)] == [other, other]
+        assert connections._silent.first(None) is other
+        for each in clients[1:]:
+            connections.leave(each)
+        assert dict(connections._open) == {}
+        assert [line.first(None) for line in (connections._silent, connections._sending)] == [None, None]
+        assert connections._silent._of == {}
+
+    asyncio.run(run())
+
+
+def test_the_reasons_of_closed_connections_are_counted_one_by_one() -> None:
+    async def run() -> dict[str, int]:
+        connections = Connections(ConnectionLimits(of_one=1))
+        come(connections, "a")
+        come(connections, "a", silent=False)
+        come(connections, "a", silent=False)
+        return dict(connections._closed)
+
+    assert asyncio.run(run()) == {"made_room": 1, "refused": 1}
+
+
 def test_closed_connections_are_told_together_and_then_those_after_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -246,11 +277,24 @@ def test_a_connection_may_rest_between_requests_and_a_head_has_its_time_from_its
     service = serve(connections=ConnectionLimits(head_seconds=0.2))
     with connect(service) as connection:
         for more in (b"", HEAD):  # which comes together with the request before it
-            connection.sendall(HEAD + b"\r\n" + more)
+            connection.sendall(HEAD[:9])
+            time.sleep(0.02)  # in two parts
+            connection.sendall(HEAD[9:] + b"\r\n" + more)
             received = b""
             while not received.endswith(b"}"):
                 received += connection.recv(4096)
             assert received.startswith(b"HTTP/1.1 200")
             if not more:
                 time.sleep(0.3)  # longer than a head may take: nothing of one has come
+        assert ended(connection) == b""
+
+
+def test_a_later_head_that_stops_coming_ends_its_connection(serve: Serve) -> None:
+    service = serve(connections=ConnectionLimits(head_seconds=0.1))
+    with connect(service) as connection:
+        connection.sendall(HEAD + b"\r\n")
+        received = b""
+        while not received.endswith(b"}"):
+            received += connection.recv(4096)
+        connection.sendall(HEAD)
         assert ended(connection) == b""

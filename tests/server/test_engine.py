@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from precis.messages import OnPartial, OnProgress
 from precis.server.engine import MODEL_THREAD, Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
 from precis.server.metrics import Metrics
+from precis_text.documents.passages import NOWHERE, Passages, Place
 from precis_text.errors import UserError
 from precis_text.length import make_length
 
@@ -80,6 +82,12 @@ def test_a_document_beyond_the_tokens_of_a_pass_is_alone() -> None:
 def test_documents_that_are_written_share_a_batch_if_they_are_about_as_long() -> None:
     found = batches_of([40, 3, 50, 60, 90, 5], Ask(model="m", mode="abstract"), Limits(batch=3))
     assert found == [[40, 50, 60], [3, 5], [90]]
+    assert batches_of([40, 80, 30], Ask(model="m", mode="abstract"), Limits()) == [[40, 80], [30]]
+
+
+def test_a_pass_is_filled_to_its_last_token() -> None:
+    found = batches_of([40, 60, 1], Ask(model="m", mode="extract"), Limits(together=100))
+    assert found == [[40, 60], [1]]
 
 
 @pytest.mark.parametrize("mode", ["extract", "abstract"])
@@ -91,6 +99,38 @@ def test_documents_that_ask_for_something_else_wait_for_their_turn(mode: Mode) -
         others=Ask(model="m", mode=mode, length=make_length(words=9)),
     )
     assert found == [[10, 12], [11, 13]]
+
+
+@pytest.mark.parametrize(
+    ("running", "waiting", "late", "together", "turns"),
+    [
+        ([20], [10], False, 100, [[10]]),
+        ([20], [11], False, 100, []),
+        ([8, 60], [30], False, 100, [[30]]),  # the longest counts
+        ([40], [6], False, 5, []),
+        ([40], [5], False, 5, [[5]]),
+        ([20], [10], True, 100, []),
+    ],
+)
+def test_a_document_of_half_the_length_gets_a_turn_if_it_fits_a_pass_and_somebody_waits(
+    running: list[int], waiting: list[int], late: bool, together: int, turns: list[list[int]]
+) -> None:
+    summarizer = Recorder()
+    summarizer.go.set()
+    engine = Engine(summarizer, Limits(together=together), Counting(), lambda error: None)
+
+    async def run() -> None:
+        loop, ask = asyncio.get_running_loop(), Ask(model="m", mode="extract")
+
+        def job(length: int, seconds: float = 60) -> QueuedDocument:
+            deadline = time.monotonic() + seconds
+            return QueuedDocument("x" * length, ask, length, deadline, loop, loop.create_future())
+
+        engine._queue = [job(length, -1 if late else 60) for length in waiting]
+        engine._take_turn([job(length) for length in running])
+
+    asyncio.run(run())
+    assert summarizer.batches == turns
 
 
 class Picky:
@@ -177,6 +217,60 @@ def test_a_late_document_may_come_again_after_the_limit_but_within_about_a_minut
         engine.stop(seconds=10)
     assert isinstance(refused, ApiError)
     assert (refused.code, refused.retry_after) == ("too_late", again)
+
+
+def test_a_document_whose_client_left_is_no_error_of_the_server() -> None:
+    engine = Engine(Picky(), Limits(), Counting(), lambda error: None)
+
+    async def run() -> object:
+        loop = asyncio.get_running_loop()
+        deadline = time.monotonic() + 60
+        job = QueuedDocument("x", Ask(model="m", mode="extract"), 1, deadline, loop, loop.create_future())
+        assert not job.useless
+        engine._give_up(job)
+        assert job.useless
+        return (await asyncio.gather(job.done, return_exceptions=True))[0]
+
+    left = asyncio.run(run())
+    assert isinstance(left, ApiError)
+    assert (left.status, left.code, left.retry_after) == (499, "client_left", None)
+
+
+def test_documents_that_wait_when_the_time_to_stop_is_over_may_come_again() -> None:
+    summarizer = Picky()
+    engine = Engine(summarizer, Limits(), Counting(), lambda error: None)
+
+    async def run() -> list[Any]:
+        jobs = engine.submit(["x"], [1], Ask(model="m", mode="extract"))
+        await asyncio.to_thread(summarizer.begun.wait, 10)
+        jobs += engine.submit(["y"], [1], Ask(model="m", mode="abstract"))
+        assert not engine.stop(seconds=0.01)
+        summarizer.go.set()
+        return await asyncio.gather(*(job.done for job in jobs), return_exceptions=True)
+
+    engine.start()
+    try:
+        made, refused = asyncio.run(run())
+    finally:
+        summarizer.go.set()
+        assert engine.stop(seconds=10)
+    assert made == NOTHING
+    assert (refused.status, refused.code, refused.retry_after) == (503, "stopping", 5)
+
+
+def test_places_count_only_for_the_text_that_they_belong_to() -> None:
+    placed = Passages(text="x", starts=(0,), places=(Place(page=2),))
+
+    async def given() -> list[object]:
+        loop = asyncio.get_running_loop()
+        return [
+            QueuedDocument(
+                text, Ask(model="m", mode="extract"), 1, 0.0, loop, loop.create_future(), passages=passages
+            ).document
+            for text, passages in (("x", placed), ("y", placed), ("", NOWHERE))
+        ]
+
+    assert asyncio.run(given()) == [placed, "y", ""]
 
 
 def test_documents_whose_clients_left_make_room_in_the_queue() -> None:
@@ -285,6 +379,23 @@ def test_short_documents_wait_for_one_piece_of_a_long_one() -> None:
         *(50, 5, 50, 20, 20, 50, 50, 50),
         *(40, 40, 40, 40),
     ]
+
+
+class Ending(InPieces):
+    """The same; the end of a batch is its length below zero."""
+
+    def make(
+        self, texts: Sequence[Any], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
+    ) -> list[Summary]:
+        found = super().make(texts, ask, on_progress, on_partial)
+        self.read.append(-max(map(len, texts)))
+        return found
+
+
+def test_after_its_last_piece_a_document_gives_no_turn() -> None:
+    ask = Ask(model="m", mode="abstract")
+    assert order_of(Ending(), [20, 5], ask) == [20, 5, -5, 20, -20]
+    assert order_of(Ending(), [10, 5], ask) == [10, -10, 5, -5]
 
 
 def test_a_batch_that_is_being_written_gives_no_turn() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,12 @@ def made_word() -> bytes:
 
 def test_the_reader_of_files_stops_at_once_while_it_reads() -> None:
     files, end = FileReader(Limits()), threading.Event()
-    reading = files._thread.submit(end.wait, 5)
+    reading, waiting = files._thread.submit(end.wait, 5), files._thread.submit(end.wait, 5)
+    time.sleep(0.01)
+    assert (reading.running(), waiting.running()) == (True, False)  # one file at a time
     files.stop()
     assert not reading.done()
+    assert waiting.cancelled()
     end.set()
 
 

@@ -1,5 +1,6 @@
 """What a server says when it stops, to its supervisor, and to a second process on its port."""
 
+import asyncio
 import errno
 import os
 import socket
@@ -9,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,6 +79,7 @@ def test_the_supervisor_hears_that_the_server_is_ready(
         assert supervisor.recv(100) == b"READY=1"
         service.stop()
         assert supervisor.recv(100) == b"STOPPING=1"
+        assert tell_supervisor("WATCHDOG=1")
 
 
 @pytest.mark.parametrize("place", ["", "relative", "/no/such/socket"])
@@ -136,3 +139,20 @@ def test_as_many_connections_as_files_allow_are_open_and_at_least_16(
     monkeypatch.setattr("resource.setrlimit", lambda _, both: limits.append(both))
     assert most_open(wanted) == fit
     assert limits == ([] if raised is None else [(raised, hard)])
+
+
+def test_a_server_looks_for_its_requests_at_once_when_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    told: list[str] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def stop(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr("precis.server.connections.asyncio", SimpleNamespace(sleep=pause))
+    monkeypatch.setattr("uvicorn.Server.shutdown", stop)
+    server = GuardedServer(None, connections=ConnectionLimits(), grace=1.0, notify=told.append)
+    asyncio.run(server.shutdown())
+    assert (pauses, told) == ([0], ["stopping: no request is in work"])

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from precis.generation.summarizer import NOTHING, Summarizer
+from precis.server import model_pool
 from precis.server.engine import Ask
 from precis.server.limits import ApiError
 from precis.server.model_pool import ModelPool
@@ -104,6 +105,28 @@ def test_a_model_that_has_gone_is_an_error_of_the_server() -> None:
     with pytest.raises(ApiError, match="'a' cannot be loaded again") as refused:
         use(pool, "a")
     assert (refused.value.status, "/secret" in str(refused.value)) == (503, False)
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_memory_is_given_back_to_the_system_when_a_model_is_dropped(
+    pool_of: Callable[..., ModelPool], monkeypatch: pytest.MonkeyPatch, has_gpu: bool
+) -> None:
+    given: list[str] = []
+    monkeypatch.setattr(model_pool, "trim_heap", lambda: given.append("heap"))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: has_gpu)
+    monkeypatch.setattr("torch.cuda.empty_cache", lambda: given.append("gpu"))
+    pool = pool_of(20_000_000)
+    pool.load_all()  # c leaves
+    use(pool, "b")
+    assert given == [*["gpu"] * has_gpu, "heap"]
+
+
+def test_a_model_without_weights_drops_no_other() -> None:
+    sizes = {"ranker": 0, "b": 10_000_000, "a": 10_000_000}
+    loaders = {name: (lambda name=name, size=size: Fake(name, size=size)) for name, size in sizes.items()}
+    pool = ModelPool(loaders, memory=20_000_000)
+    pool.load_all()
+    assert pool.loaded == ["a", "b", "ranker"]
 
 
 def served(name: str, seed: int) -> ServedModel:

@@ -75,6 +75,26 @@ def test_responses_summarize_their_input(client: OpenAI, served_model: ServedMod
     assert made.usage.input_tokens == alone(served_model).tokens_read
 
 
+def test_the_model_gets_the_instruction_and_the_limit_that_the_request_names(
+    client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Ask] = []
+
+    def watched(_: ServedModel, texts: Any, ask: Ask, *__: Any) -> list[Summary]:
+        asked.append(ask)
+        return [MADE for _ in texts]
+
+    monkeypatch.setattr(ServedModel, "make", watched)
+    items: list[Any] = [{"role": "system", "content": "shorten:"}, {"role": "user", "content": "Ann sings."}]
+    client.responses.create(model="tiny", input="Ann sings.", instructions="tell:", max_output_tokens=9)
+    client.responses.create(model="tiny", input=items, instructions="tell:", max_output_tokens=9)
+    client.responses.create(model="tiny", input=items, max_output_tokens=9)
+    client.chat.completions.create(model="tiny", messages=items, max_tokens=9)
+    client.chat.completions.create(model="tiny", messages=items, max_tokens=9, max_completion_tokens=7)
+    assert [ask.instruction for ask in asked] == ["tell:", "tell:", "shorten:", "shorten:", "shorten:"]
+    assert [ask.length for ask in asked] == [make_length(tokens=tokens) for tokens in (9, 9, 9, 9, 7)]
+
+
 def test_responses_stream(client: OpenAI, served_model: ServedModel) -> None:
     events = list(client.responses.create(model="tiny", input=TEXT, stream=True))
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")

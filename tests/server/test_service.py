@@ -20,15 +20,20 @@ from typing import Any, cast
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from precis.cli.commands import serve_command
 from precis.generation.summarizer import Summarizer, Summary
-from precis.server.engine import Ask, QueuedDocument
+from precis.server import asgi_app
+from precis.server.connections import ConnectionLimits
+from precis.server.engine import Ask, Engine, QueuedDocument
 from precis.server.limits import ApiError, Limits
+from precis.server.listener import Address
 from precis.server.metrics import Metrics
+from precis.server.middleware import Access
 from precis.server.schemas import SummarizeAnswer, SummarizeRequest
 from precis.server.served_model import ServedModel
-from precis.server.service import Service, plain  # type: ignore[attr-defined]
+from precis.server.service import ClientLeftError, Service, plain  # type: ignore[attr-defined]
 from precis.server.summarize_routes import _all, _one, _respond
 from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
@@ -360,6 +365,62 @@ def test_every_path_of_the_interface_answers(service: Running) -> None:
         schema["paths"]["/v1/summarize"]["post"]["responses"]["200"]["content"]["application/json"]["example"]
     )
     assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert schema["paths"]["/v1/documents"]["post"]["requestBody"]["required"] is True
+    assert not {"/", "/page.js"} & schema["paths"].keys()
+
+
+def test_a_model_tells_what_it_takes_and_within_which_limits(service: Running) -> None:
+    limits = Limits()
+    with service.client() as client:
+        (model,) = client.get("/v1/models").json()["data"]
+        assert client.get("/v1/models/tiny").json() == model
+    facts = model.pop("precis")
+    assert model == {"id": "tiny", "object": "model", "created": 0, "owned_by": "precis"}
+    assert (facts["modes"], facts["takes_instruction"], facts["loaded"]) == (["abstract"], True, True)
+    told = ("max_document_tokens", "max_body_bytes", "max_files_bytes", "max_documents", "max_beams")
+    assert [facts[name] for name in told] == [
+        limits.tokens, limits.body, limits.files, limits.documents, limits.beams
+    ]  # fmt: skip
+
+
+def test_a_wrong_path_and_a_wrong_method_are_told_apart(service: Running) -> None:
+    with service.client() as client:
+        unknown, wrong = client.get("/v1/nothing"), client.delete("/v1/summarize")
+    assert [(each.status_code, each.json()["error"]["message"]) for each in (unknown, wrong)] == [
+        (404, "this path does not exist"),
+        (405, "this path does not support this method"),
+    ]
+    assert wrong.headers["allow"] == "POST"
+
+
+def test_whoever_left_has_a_status_of_their_own() -> None:
+    app = FastAPI()
+    asgi_app._add_errors(app)
+
+    @app.get("/left")
+    async def left() -> None:
+        raise ClientLeftError
+
+    async def asked() -> int:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.get("/left")).status_code
+
+    assert asyncio.run(asked()) == 499
+
+
+def test_turns_are_only_for_models_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Callable[[str], bool]] = []
+
+    class Watched(Engine):
+        def __init__(self, *given: Any, loaded: Callable[[str], bool]) -> None:
+            asked.append(loaded)
+            super().__init__(*given, loaded=loaded)
+
+    monkeypatch.setattr(asgi_app, "Engine", Watched)
+    pool: Any = SimpleNamespace(names=["a", "b"], loaded=["a"], modes=lambda _: ("extract",))
+    asgi_app.make_app(pool, limits=Limits(), access=Access())
+    assert [asked[0](name) for name in pool.names] == [True, False]
 
 
 def test_a_request_asks_for_beams_within_the_bound_of_the_server(
@@ -464,13 +525,21 @@ def test_the_limits_of_the_command_are_those_of_the_library() -> None:
     usual = inspect.signature(serve_command.serve).parameters
     batch, beams = usual["batch_size"].default, usual["max_beams"].default
     assert serve_command.LimitOptions().limits(batch=batch, beams=beams) == limits
+    assert serve_command.LimitOptions().connections() == ConnectionLimits()
+    assert Address(host=usual["host"].default, port=usual["port"].default) == Address()
 
 
 def test_batches_are_counted_in_powers_of_two() -> None:
     metrics = Metrics()
     metrics.batch(4, 0.1)
-    counts = re.findall(r'precis_batch_documents_bucket{le="(\d+)\.0"} (\d)', metrics.text().decode())
+    text = metrics.text().decode()
+    counts = re.findall(r'precis_batch_documents_bucket{le="(\d+)\.0"} (\d)', text)
     assert counts == [(str(2**n), "0" if n < 2 else "1") for n in range(7)]
+    seconds = re.findall(r'precis_batch_seconds_bucket{le="(\d+\.\d+)"} (\d)', text)
+    bounds = [0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, Limits().seconds]
+    assert [(float(bound), int(number)) for bound, number in seconds] == [
+        (bound, int(bound >= 0.1)) for bound in bounds
+    ]
 
 
 class SecondFails:
@@ -563,6 +632,32 @@ def test_the_tokens_of_long_documents_are_counted_beside_the_answers_to_others(
     assert asyncio.run(run()) == [2, 1]  # at least one, so that the queue counts it
     assert (threading.get_ident() not in counter.threads) is is_elsewhere
     assert (counter.threads == {threading.get_ident()}) is not is_elsewhere
+
+
+class FirstFails(SecondFails):
+    """The same, but the first of the documents gets the error."""
+
+    @asynccontextmanager
+    async def working(self, *_: object, **__: object) -> AsyncIterator[list[str]]:
+        yield ["b", "a"]
+
+    def ask(self, **_: object) -> Ask:
+        return Ask(model="m", mode="abstract")
+
+
+def test_what_is_wrong_with_the_first_of_several_documents_stands_in_its_place() -> None:
+    service: Any = FirstFails(ApiError(422, "cannot_be_summarized", "is odd"))
+
+    async def respond() -> Any:
+        request: Any = SimpleNamespace(receive=asyncio.Event().wait, state=SimpleNamespace(id="7"))
+        body = SummarizeRequest.model_validate({"text": ["b", "a"]})
+        return json.loads(bytes((await _respond(service, request, body)).body))
+
+    answer = asyncio.run(respond())
+    assert (answer["id"], answer["model"]) == ("sum-7", "m")
+    assert "documents" not in answer
+    first, second = answer["summaries"]
+    assert (first["index"], first["error"]["message"], second) == (0, "is odd", {"summary": "a"})
 
 
 class OnlyOneFails(SecondFails):

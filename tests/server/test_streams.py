@@ -1,9 +1,12 @@
 """A stream sends the sentences of a summary while the model writes it."""
 
+import asyncio
 import json
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from precis.generation.summarizer import Summary
 from precis.messages import OnPartial, OnProgress
 from precis.server.engine import Ask
 from precis.server.limits import Limits
+from precis.server.summarize_routes import WORKING, _events
 from tests.server.conftest import Serve
 from tests.server_of_tests import ByWords, Running
 
@@ -131,3 +135,43 @@ def test_the_example_of_a_stream_counts_the_summaries_that_it_has(service: Runni
     summaries = [value for name, value in events if name == "summary"]
     told = [value["documents"] for name, value in events if name in ("start", "done")]
     assert told == [len(summaries)] * 2
+    (summary,) = summaries
+    assert {value["index"] for name, value in events if "index" in value} == {0}
+    (sentence,) = summary["sentences"]
+    assert [passage["text"] for passage in sentence["support"]] == [sentence["text"]] == [summary["summary"]]
+    read = summary["read"]
+    assert (read["document_tokens"], read["tokens_read"], read["complete"]) == (38, 38, True)
+    chat = schema["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]["content"]
+    assert '"usage"' in chat["text/event-stream"]["example"]
+
+
+@pytest.mark.parametrize("begun", [[], ["", "Ann sings."], ["Ann sings. "], ["Ann sings. It rains."]])
+def test_each_sentence_is_sent_once_whenever_it_came(begun: list[str]) -> None:
+    text = "Ann sings. It rains."
+    sentences = [{"start": 0, "text": "Ann sings."}, {"start": 11, "text": "It rains."}]
+
+    class Begun:
+        """A service that has written these beginnings."""
+
+        @asynccontextmanager
+        async def working(self, *_: object, **__: object) -> AsyncIterator[list[Any]]:
+            yield [SimpleNamespace(text=text)]
+
+        async def partial_summaries(self, job: object) -> AsyncIterator[str]:
+            for beginning in begun:
+                yield beginning
+
+        async def answer(self, index: int, job: object, *, support: bool) -> dict[str, Any]:
+            return {"sentences": sentences}
+
+    async def sent() -> list[str]:
+        service: Any = Begun()
+        request: Any = SimpleNamespace(state=SimpleNamespace(id="7"))
+        ask = Ask(model="m", mode="abstract")
+        events = _events(service, request, [text], ask, support=False, documents=(), passages=())
+        return [each async for each in events]
+
+    parts = asyncio.run(sent())
+    assert parts.count(WORKING) == begun.count("")
+    told = list(events_of("".join(part for part in parts if part != WORKING).splitlines()))
+    assert [value["text"] for name, value in told if name == "sentence"] == ["Ann sings.", "It rains."]
