@@ -107,8 +107,11 @@ def test_nothing_is_added_beyond_the_length() -> None:
 
 
 def test_a_quotation_is_found_without_what_was_added() -> None:
-    assert without_meanings(_told(1), DOCUMENT) == "APA needs no DNA here."
-    assert without_meanings("APA [another pale ale] needs", DOCUMENT) == "APA [another pale ale] needs"
+    assert without_meanings(_told(1), definitions(DOCUMENT)) == "APA needs no DNA here."
+    assert (
+        without_meanings("APA [another pale ale] needs", definitions(DOCUMENT))
+        == "APA [another pale ale] needs"
+    )
 
 
 def test_the_name_of_a_speaker_stays_before_what_is_said() -> None:

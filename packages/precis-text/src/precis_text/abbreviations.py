@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.resources import files
 from itertools import chain
 
-from precis_text.units import TextUnit, as_shown
+from precis_text.units import TextUnit, name_before
 
 _CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩЀ-Я]"
 _SHORT = re.compile(rf"(?=(?:[\w-]{{0,9}}{_CAPITAL}){{2}})[^\W_][\w-]{{0,8}}[^\W_]")  # two capitals at least
@@ -99,8 +99,7 @@ def spelled_out(
     document: str, units: Sequence[TextUnit], holds: Callable[[Sequence[TextUnit]], bool]
 ) -> list[TextUnit]:
     """Return the units of a summary, with what their abbreviations mean; see `meanings_told`."""
-    names = [f"{unit.speaker}: " if unit.text.startswith(f"{unit.speaker}: ") else "" for unit in units]
-    shown = [as_shown(unit).removeprefix(name) for name, unit in zip(names, units, strict=True)]
+    shown = [unit.shown or unit.text.removeprefix(name_before(unit)) for unit in units]
 
     def with_texts(texts: Sequence[str]) -> list[TextUnit]:
         changed = zip(units, shown, texts, strict=True)
@@ -143,9 +142,6 @@ def meanings_in(text: str) -> list[str]:
     return [f"[{told[2]}]" for told in _MEANING.finditer(text)]
 
 
-def without_meanings(text: str, document: str) -> str:
-    """Return a text without what `spelled_out` adds to the units of a document."""
-    if not _MEANING.search(text):
-        return text
-    found = definitions(document)
+def without_meanings(text: str, found: Mapping[str, str]) -> str:
+    """Return a text without what `spelled_out` adds to the units of a document that has these `definitions`."""
     return _MEANING.sub(lambda told: told[1] if found.get(told[1]) == told[2] else told[0], text)

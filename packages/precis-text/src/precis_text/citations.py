@@ -24,20 +24,10 @@ def _whole(pattern: str) -> str:
 
 
 _POINTER, _EMPHASIS, _WHOLE, _GREETING, _OPENING, _ITEM, _NEEDS, _MAIL, _LINK, _COMPARED = (
-    re.compile(_whole(_TABLE[name]))
-    for name in [
-        "pointer",
-        "emphasis",
-        "whole",
-        "greeting",
-        "opening",
-        "item",
-        "needs",
-        "mail",
-        "link",
-        "compared",
-    ]
-)
+    re.compile(_whole(_TABLE[name])) for name in (
+        "pointer", "emphasis", "whole", "greeting", "opening", "item", "needs", "mail", "link", "compared",
+    )
+)  # fmt: skip
 _FEWEST = 5  # such references, and those with names and years, in a document where they are references
 
 

@@ -116,10 +116,14 @@ def named_text(unit: TextUnit) -> str:
     return unit.text if is_named else f"{unit.speaker}: {unit.text}"
 
 
+def name_before(unit: TextUnit) -> str:
+    """Return the speaker and a colon if a unit's text starts with them, or ""."""
+    return name if unit.text.startswith(name := f"{unit.speaker}: ") else ""
+
+
 def as_shown(unit: TextUnit) -> str:
     """Return a unit's text as a summary shows it, with the speaker if the text names one."""
-    name = f"{unit.speaker}: " if unit.text.startswith(f"{unit.speaker}: ") else ""
-    return name + unit.shown if unit.shown else unit.text
+    return name_before(unit) + unit.shown if unit.shown else unit.text
 
 
 def without_item_mark(text: str) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.resources import files
 from itertools import groupby
 from typing import ClassVar, final
@@ -18,7 +18,7 @@ from precis_text.cohesion import announces, asks, is_formal, is_part
 from precis_text.exchanges import contents, is_courtesy, leads
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.statements import Statement, statements_of
-from precis_text.length import Cap, Length, Sentences, Tokens, Words
+from precis_text.length import Length, Sentences, Words, holds
 from precis_text.pauses import Pauses
 from precis_text.selection import choose, join_units, shown_texts
 from precis_text.units import ENDED, TextUnit, is_item, without_item_mark
@@ -55,13 +55,6 @@ def chosen_lines(source: ScoredText, length: Length) -> list[FormLine]:
         line_of(source, source.units[place], shown=shown, worth=source.scores[place])
         for place, shown in zip(places, shown_texts(units), strict=True)
     ]
-
-
-def _holds(cap: Cap | None, points: Sequence[str]) -> bool:
-    """Check whether a cap holds points; one in tokens, which only a model counts, is full."""
-    if isinstance(cap, Words):
-        return sum(map(length_in_words, points)) <= cap.count
-    return not isinstance(cap, Tokens)
 
 
 def line_of(source: ScoredText, unit: TextUnit, *, shown: str, worth: float) -> FormLine:
@@ -114,8 +107,8 @@ class Tldr(Form):
         if length.cap != Sentences(count=2) or length.min_words or len(lines) < 2:
             return lines
         best, second = sorted(lines, key=lambda line: line.worth, reverse=True)[:2]
-        is_weak = second.worth < _SECOND * best.worth and length_in_words(best.shown) >= _ENOUGH
-        is_weak = is_weak and not best.shown.endswith("?")
+        says = length_in_words(best.shown) >= _ENOUGH and not best.shown.endswith("?")
+        is_weak = says and second.worth < _SECOND * best.worth
         refers_to_it = best.start > second.start and has_back_reference(best.shown)
         return [best] if is_weak and not refers_to_it else lines
 
@@ -146,7 +139,13 @@ class KeyPoints(Form):
             else replace(line, shown=without_item_mark(line.shown))
             for line in lines
         ]
-        texts = meanings_told(source.document, [line.shown for line in named], partial(_holds, length.cap))
+        texts = meanings_told(
+            source.document,
+            [line.shown for line in named],
+            lambda points: holds(
+                length.cap, "\n".join(points), lambda _: sys.maxsize
+            ),  # no tokens are counted here
+        )
         return [replace(line, shown=text) for line, text in zip(named, texts, strict=True)]
 
     def _fewest(self, source: ScoredText) -> int:
@@ -251,7 +250,7 @@ def _title(source: ScoredText) -> TextUnit | None:
     begins = source.units[:_LETTER]
     greeted = [place for place, unit in enumerate(begins, 1) if unit.aside and unit.text.endswith(",")]
     for place in (*range(_TITLE_PLACES), *greeted):
-        unit = next(iter(source.units[place:]), begins[0])
+        unit = source.units[min(place, len(source.units) - 1)]
         if not unit.heading or unit.aside or len(unit.text.split()) not in _TITLE_WORDS:
             continue
         words = {word for word in unicode_words(unit.text) if len(word) > 3}

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from precis_text.abbreviations import without_meanings
+from precis_text.abbreviations import definitions, meanings_in, without_meanings
 from precis_text.language import Language, has_case, language_of, languages, script_of
 from precis_text.sentences import split_sentences
 from precis_text.support.closeness import closeness
@@ -151,7 +151,7 @@ class SourceText:
         sentences: list[SentenceSupport] = []
         found: list[Mark] = []
         for unit in extraction_units(summary):
-            quoted = without_meanings(unit.text, self.text)
+            quoted = without_meanings(unit.text, self._definitions) if meanings_in(unit.text) else unit.text
             aligned, copied = self._aligned(quoted), self._has_whole(quoted) or self._has_whole(unit.text)
             sentences.append(
                 SentenceSupport(
@@ -244,6 +244,10 @@ class SourceText:
                 return False
             rest = rest[len(max(begins, key=len)) :].lstrip()
         return True
+
+    @cached_property
+    def _definitions(self) -> dict[str, str]:
+        return definitions(self.text)
 
     @cached_property
     def _quotable(self) -> list[str]:

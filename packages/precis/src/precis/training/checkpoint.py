@@ -170,7 +170,7 @@ class Checkpoints:
     def _make_folder(self) -> None:
         """Create the folder of checkpoints, and flush its name to the disk: a power loss must not remove it."""
         if not self.folder.is_dir():
-            self.folder.mkdir(parents=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             for place in (self.folder.parent, self.folder.parent.parent):
                 sync_directory(place)
 

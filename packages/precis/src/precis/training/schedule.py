@@ -15,7 +15,7 @@ class LinearDecay(Settings):
     """A linear decay after warm-up, which would reach 0 one step past the last."""
 
     def share(self, step: int, *, warmup_steps: int, total_steps: int) -> float:
-        """Return the fraction of the peak rate at a step after warm-up."""
+        """Return the fraction of the peak rate at a step after warm-up; steps end below `total_steps`."""
         return (total_steps - step) / (total_steps - warmup_steps)
 
 
