@@ -5,7 +5,7 @@ from pathlib import Path
 
 from precis.generation.summarizer import Summary
 from precis.phases.use.input_documents import Document, read_documents
-from precis.phases.use.summarization import Result, with_support
+from precis.phases.use.summarization import Result, chosen_support, with_support
 from precis.phases.use.summary_format import describe_result, support_text
 from precis_text.documents.passages import Passages, Place
 from precis_text.selection import join_units
@@ -40,6 +40,22 @@ def test_of_chosen_sentences_the_lines_are_shown_and_no_sentence_twice() -> None
     assert second.startswith("[2] word for word, line 3: Bob listens to the song")
     assert second.endswith(" ...")
     assert LONG not in shown
+
+
+def test_places_of_sentences_behind_a_meaning_are_their_own() -> None:
+    source = (
+        "The Harbour Safety Board (HSB) met. The HSB closed the pier. It rained. Carol came to see the HSB."
+    )
+    text = "The HSB [Harbour Safety Board] closed the pier. Carol came to see the HSB."
+    places = tuple(
+        (source.index(each), source.index(each) + len(each))
+        for each in ("The HSB closed the pier.", "Carol came to see the HSB.")
+    )
+    made = Summary(
+        text=text, document_tokens=9, tokens_read=9, summary_tokens=3, mode="extract", places=places
+    )
+    support = chosen_support(source, made)
+    assert [each.text for each in support.sentences] == [text[:47], text[48:]]
 
 
 def test_what_an_abbreviation_means_is_named_as_added() -> None:

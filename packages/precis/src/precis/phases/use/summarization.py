@@ -13,6 +13,7 @@ from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.summary import Long, Summary
 from precis.messages import OnPartial, OnProgress
 from precis.phases.use.input_documents import CONTINUE, Document
+from precis_text.abbreviations import spelled_out
 from precis_text.control_characters import remove_marks
 from precis_text.documents.passages import Passages
 from precis_text.errors import RunError, UserError
@@ -230,7 +231,11 @@ def chosen_support(document: str, summary: Summary) -> Support:
     if summary.kept:
         shown = [document[start:stop] for start, stop in places]
     else:
-        shown = [line.shown for line in summary.lines] or shown_texts([units[place] for place in places])
+        chosen = [] if summary.lines else [units[place] for place in places]
+        told = spelled_out(
+            document, chosen, lambda some: all(map(summary.text.__contains__, shown_texts(some)))
+        )
+        shown = [line.shown for line in summary.lines] or shown_texts(told)
     sentences, end = [], 0
     for (start, stop), text in zip(places, shown, strict=True):
         room = len(summary.text) - len(summary.text[end:].lstrip())
@@ -240,11 +245,11 @@ def chosen_support(document: str, summary: Summary) -> Support:
         passage = Passage(start, stop, source, document.count("\n", 0, start) + 1)
         count = len(unicode_words(text))
         ngrams = tuple(1.0 if count >= n else None for n in (1, 2, 3))
-        told = " ".join(summary.text[begin:end].split())
-        if told:
+        quoted = " ".join(summary.text[begin:end].split())
+        if quoted:
             sentences.append(
                 SentenceSupport(
-                    start=begin, end=end, text=told, aligned=(passage,), copied=True, ngrams=ngrams
+                    start=begin, end=end, text=quoted, aligned=(passage,), copied=True, ngrams=ngrams
                 )
             )
     return Support(sentences=tuple(sentences), marks=(), language=language_of(summary.text), unchecked={})
