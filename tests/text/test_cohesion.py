@@ -95,6 +95,7 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
         ("The power of the whole field may be written as", True),
         ("For the field of the first wave, the power is", True),
         ("We may then write for the power of the wave,", True),
+        ("The response of plants to cold was first seen in a study by.", True),
         *[
             (good, False)
             for good in (
@@ -118,6 +119,8 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
                 "A question of will has arisen.",
                 "A can of must is open.",
                 "The days passed by.",
+                "The harbour has a hotel near by.",
+                "It is the rule that we live by.",
                 "- Ben agreed to come back to the board in June on that",
                 "a) the seller delivers the boat in May,",
             )

@@ -9,12 +9,14 @@ import pytest
 
 from precis_text.courtesies import is_courteous, is_frame, only_greets
 from precis_text.exchanges import (
-    answers_shortly,
+    answers,
+    chairs,
     contents,
     decides,
     is_courtesy,
     leads,
     questions_of_answers,
+    short_answers,
 )
 from precis_text.units import TextUnit
 
@@ -32,27 +34,58 @@ ASKED = said("Is the mill closed?", "Ben")
 
 
 @pytest.mark.parametrize(
-    ("answer", "before", "short"),
+    ("answer", "before", "depends"),
     [
         (said("No."), ASKED, True),
-        (said("No, one two three four five six."), ASKED, True),
-        (said("No, one two three four five six seven."), ASKED, False),
-        (said("Mills turn."), ASKED, False),
-        (said("The answer is no."), ASKED, False),
+        (said("No, one two three four five six seven eight."), ASKED, True),
+        (said("A single one, with a bath."), ASKED, True),
+        (said("That one turns in the wind, and it has turned there for a hundred years."), ASKED, True),
+        (said("The mill of the harbour has turned there for a hundred years."), ASKED, False),
+        (said("Is it?"), ASKED, False),
         (said("!"), ASKED, False),
         (said("No.", "Ben"), ASKED, False),
         (said("No."), said("The mill is closed.", "Ben"), False),
         (said("No."), said("L'hôtel est fermé ？", "Ben"), True),
         (said("No."), said("Is it closed?", ""), False),
         (said("No."), said("Is it closed?", "Ben", aside=True), False),
+        (said("The mill turns."), said("Can you all hear me?", "Ben"), False),
         (said("No."), None, False),
         (said("No.", aside=True), ASKED, False),
     ],
 )
-def test_a_short_answer_is_of_another_speaker_and_begins_with_yes_or_no(
-    answer: TextUnit, before: TextUnit | None, short: bool
+def test_an_answer_that_needs_its_question_is_brief_or_agrees_or_points_back(
+    answer: TextUnit, before: TextUnit | None, depends: bool
 ) -> None:
-    assert answers_shortly(answer, before) == short
+    assert answers(answer, before) == depends
+
+
+def test_a_question_has_the_short_answer_of_the_next_speaker() -> None:
+    asked, other = ("Ben", "Who closed the mill?"), ("Cem", "The wall of the harbour is wet.")
+    assert short_answers(units_of(asked, ("Ann", "Ann."), other, asked, ("Ann", "The two of us."))) == {
+        0: 1,
+        3: 4,
+    }
+    long = "That one turns in the wind, and it has turned there for a hundred years."
+    for answer in (("Ben", "Ann."), ("Ann", long), ("Ann", "Who knows?"), ("Ann", "Thanks, Ben.")):
+        assert short_answers(units_of(asked, answer)) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "goes_on"),
+    [
+        ("Let's move on to the wall.", True),
+        ("Okay, so we will move down now to the last two items.", True),
+        ("In the meantime, we can continue, since the next one is also a wall.", True),
+        ("This is agenda number 69.", True),
+        ("We got five minutes more to talk about this.", True),
+        ("We'll move the pump to the wall.", False),
+        ("We can continue the work on the wall in May.", False),
+        ("The pump runs ten minutes.", False),
+        ("Ann said that we'll move on to Rome.", False),
+    ],
+)
+def test_a_chair_goes_on_to_the_next_part(text: str, goes_on: bool) -> None:
+    assert chairs(said(text)) == goes_on
 
 
 def test_a_decision_is_taken_with_the_question_right_before_it() -> None:

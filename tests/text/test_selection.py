@@ -357,6 +357,6 @@ def test_a_turn_that_ends_with_a_question_is_shown_with_its_short_answer() -> No
     assert extract(FLYERS, [0.9, 0.0, 0.5, 0.1, 0.0], words=20) == first
     assert extract(FLYERS, [0.1, 0.0, 0.9, 0.0, 0.0], words=21) == third
     assert extract(FLYERS, [0.1, 0.0, 0.1, 0.9, 0.0], words=14) == fourth
-    for other in ("Ann: Yes, on Friday.", "Bob: Yes.", "Bob: Yes, why on Friday?", "Bob: The text is fine."):
+    for other in ("Ann: Yes, on Friday.", "Bob: Yes.", "Bob: Yes, why on Friday?"):
         chat = FLYERS.replace("Bob: Yes, on Friday.", other)
         assert extract(chat, [0.9, 0.0, 0.5, 0.1, 0.0], words=24) == first

@@ -220,6 +220,7 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
         "Player 1: I do not move\nPlayer 2: Then I win",
         "Article 1: The buyer pays\nArticle 2: The seller does not pay",
         "Witness 1: At nine\nWitness 2: I did not look at a clock.",
+        "#Person1#: Why did you not look?\n#Person2#: It was dark.\n#Person1#: At nine?",
     ],
 )
 def test_who_has_a_number_for_a_name_speaks(chat: str) -> None:

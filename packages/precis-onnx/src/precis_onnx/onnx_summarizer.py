@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from precis_onnx.folder import Exported, open_folder
 from precis_onnx.search import Decoder, Rules, beams, greedy
-from precis_text.abbreviations import spelled_out
 from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import SEPARATOR, main_part, remove_marks
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from precis_text.extracts import extract_units
 from precis_text.length import (
     Cap,
     Length,
@@ -27,11 +27,10 @@ from precis_text.length import (
     Words,
     chosen_length,
     decoding_window,
-    holds,
     tokens_per_word,
     trim,
 )
-from precis_text.selection import WINDOW, choose, expected_words, inputs_of, join_units
+from precis_text.selection import WINDOW, expected_words, inputs_of, join_units
 from precis_text.unit_features import unit_features
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words, word_ends
@@ -235,13 +234,9 @@ class Summarizer:
         if length.keeps(document, tokens=total):
             return _kept(document, total)
         scores, words = self._scores(read, length.cap)
-        chosen = choose(read, scores, length, words=words)
-        if length.short == "keep" and length.cap is None and len(chosen) == len(read.units):
+        units = extract_units(document, read, scores, length, words=words, count=self._count)
+        if length.short == "keep" and length.cap is None and len(units) == len(read.units):
             return _kept(document, total)
-        best = [read.units[place] for place in chosen]
-        units = spelled_out(
-            document, best, lambda told: holds(length.cap, join_units(document, told), self._count)
-        )
         text, finished = join_units(document, units), True
         if isinstance(length.cap, Tokens):
             most = length.cap.count

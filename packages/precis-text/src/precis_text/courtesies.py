@@ -15,7 +15,9 @@ TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text(
 COURTESIES = frozenset(TABLE["courtesies"].replace("'", " ").split())
 _REPLIES = frozenset(f"{TABLE['answers']} {TABLE['replies']}".split())
 _GREETINGS = frozenset(TABLE["greetings"].split())
-MODERATES = re.compile(TABLE["moderates"].replace("\n", ""), re.IGNORECASE)
+MODERATES, CHAIRS = (
+    re.compile(TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("moderates", "chairs")
+)
 _FRAMES = re.compile(f"(?:{TABLE['leads_in']})*(?:{'|'.join(filter(None, TABLE['frames'].splitlines()))})")
 # A name, behind a comma: "Thanks, Ann"
 _NO_NAME = f"{TABLE['no_names']}|{TABLE['decisions']}".replace("\n", "")

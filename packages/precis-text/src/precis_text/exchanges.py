@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
-from precis_text.courtesies import COURTESIES, MODERATES, TABLE, is_courteous
+from precis_text.courtesies import CHAIRS, COURTESIES, MODERATES, TABLE, is_courteous
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -45,11 +45,11 @@ def questions_of_answers(units: Sequence[TextUnit]) -> dict[int, int]:
 
 
 def short_answers(units: Sequence[TextUnit]) -> dict[int, int]:
-    """Return the place of the next speaker's "Yes, on Friday." for each message that ends with a question."""
+    """Return the place of the next speaker's "Yes, on Friday." or "Two." for each message that ends with a question."""
     return {
         place: place + 1
         for place, (before, unit) in enumerate(pairwise(units))
-        if answers_shortly(unit, before) and not (is_courtesy(unit) or _asks(_message(unit)))
+        if answers(unit, before) and len(unicode_words(_message(unit))) < _FEW and not is_courtesy(unit)
     }
 
 
@@ -70,17 +70,21 @@ def leads(unit: TextUnit) -> bool:
     return MODERATES.search(_message(unit)) is not None
 
 
+def chairs(unit: TextUnit) -> bool:
+    """Check whether a message goes on to the next part of a meeting or counts its time: "We'll move on to item 3"."""
+    return CHAIRS.search(_message(unit)) is not None
+
+
 def is_tag(unit: TextUnit) -> bool:
     """Check whether a message asks in two or three words what its neighbours are about: "And chocolate?"."""
     return _TAG.fullmatch(_message(unit)) is not None
 
 
-def answers_shortly(unit: TextUnit, before: TextUnit | None) -> bool:
-    """Check whether a message answers the question of another speaker with "no" and at most a few words more."""
-    if before is None or before.speaker == unit.speaker or not _asks(_message(before)):
+def answers(unit: TextUnit, before: TextUnit | None) -> bool:
+    """Check whether a message says little without the question of another speaker before it: "Yes, a single one."."""
+    if before is None or before.speaker == unit.speaker or leads(before):
         return False
-    words = unicode_words(_message(unit).lower())
-    return 0 < len(words) < _FEW and words[0] in _ANSWERS
+    return is_answer(_message(before), _message(unit))
 
 
 def contents(units: Sequence[TextUnit]) -> list[int]:

@@ -23,9 +23,12 @@ from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
-_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, BREAKS_OFF, UNHEARD = (
+_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, BREAKS_OFF, UNHEARD = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
-    for name in ("sounds", "laughs", "broken_off", "unfollowed", "breaks_off", "unheard")
+    for name in ("sounds", "laughs", "broken_off", "unfollowed", "begun", "breaks_off", "unheard")
+)
+_LONGER = re.compile(  # "what happ what happens", but "the car the cars behind it"
+    r"\b(\w+) (\w{3,}) \1 (?=\2(?!(?:s|es|d|ed|ing|ly|er|['’]s)\b)\w)", re.IGNORECASE
 )
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 _WORD = r"[^\W\d_][\w'’]*+"
@@ -95,11 +98,13 @@ class Pauses:
                 _close(kept, word, opens=opens)
                 is_after = True
             elif is_after and not word.strip(_MARKS) and (opens or word == ","):
-                continue
+                if word == "," and kept[-1:] == [","]:
+                    kept.pop()
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        begun = _UNFOLLOWED.sub("", _ANEW.sub(r"\1\3\2", _JOINED.sub(r"\1", " ".join(kept))))
+        begun = _ANEW.sub(r"\1\3\2", _JOINED.sub(r"\1", _LONGER.sub(r"\1 ", " ".join(kept))))
+        begun = _BEGUN.sub(_capital_of, _UNFOLLOWED.sub("", begun))
         once = _TWICE.sub(self._said_twice, " ".join(self._once(begun.split())))
         told = self._told(once.split(), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
@@ -127,13 +132,14 @@ class Pauses:
         if not found or len(rest) < _STATEMENT:
             return ""
         last, opening = found["last"].lower(), found.group().rstrip()
-        is_comma = opening.endswith((",", " is", " is titled"))
+        is_comma = opening.endswith(",")
         is_subject = rest[0].strip(_MARKS) in _table("subjects", self.language)
         is_purpose = last == "so" and not _table("purposes", self.language).isdisjoint(rest[1:4])
         adjectives = _table("opening_adjectives", self.language)
         opens = is_subject and is_comma if last in adjectives else is_subject or is_comma
+        is_bound = rest[0].strip(_MARKS) in _table("bound", self.language)
         is_greeting = last.split()[0] in _table("greetings", self.language)
-        return opening if (opens or is_greeting) and not is_purpose else ""
+        return opening if (opens or is_greeting) and not (is_purpose or is_bound) else ""
 
     def _told(self, words: Sequence[str], *, answers: bool) -> list[str]:
         """Leave out sentences that say nothing, except an answer, and tags behind a statement: "Right?"."""
@@ -214,6 +220,11 @@ def _is_idiom(words: Sequence[str], following: str, stammered: Collection[str]) 
 def _without_laugh(found: re.Match[str]) -> str:
     """Return the beginning of what follows laughter, with a capital."""
     return "" if found["next"] is None else f" {found['next'].upper()}"
+
+
+def _capital_of(begun: re.Match[str]) -> str:
+    """Return the beginning of what follows a beginning that was broken off, with a capital if that had one."""
+    return begun["next"].upper() if begun.group()[0].isupper() else begun["next"]
 
 
 def _says_nothing(sentence: str) -> bool:

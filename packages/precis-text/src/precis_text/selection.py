@@ -80,8 +80,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
     that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
     the next one. A unit is worth the more, the more readers understand it after the chosen units before it
-    (`standalone`). A decision that answers is chosen together with its question, and a short answer with the turn that
-    ends with the question, if it fits (`exchanges`). A unit is skipped if many of its word pairs are chosen already, if
+    (`standalone`). A decision that answers is chosen together with its question, and a turn that ends with a question
+    together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are chosen already, if
     it has only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it
     while nothing is chosen). Beyond `words`, units with at least half the worth of the best fill a cap. A cap of at
     least 40 words or 56 tokens is then filled with the best of the others until 85% of it are used, if the document has
@@ -98,9 +98,10 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     words += decided_words(read.units, sizes)
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
-    costs = _with_questions(costs, questions)
-    waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
-    sizes = _with_questions(sizes, questions)
+    answers = short_answers(read.units)
+    asked_words = limit * sum(sizes) / sum(costs)
+    waiting = _Waiting(read.units, worth, questions, asked_words=asked_words)
+    costs, sizes = (_with_partners(counts, questions, answers) for counts in (costs, sizes))
     extract = _Extract(read.units, sizes, costs)
     passed: dict[int, float] = {}
     least = 0.0
@@ -125,12 +126,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         waiting.put_back(passed)
         is_spoken = any(unit.speaker for unit in read.units)
         _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
-    for place, answer in short_answers(read.units).items():
-        fits = length.cap is None or extract.spent + costs[answer] <= limit
-        if fits and place in extract.chosen and answer not in extract.chosen:
-            extract.add([answer])
-    chosen = extract.chosen or [waiting.best]
-    return sorted({*chosen, *(questions[place] for place in extract.chosen if place in questions)})
+    partners = [found[place] for found in (questions, answers) for place in extract.chosen if place in found]
+    return sorted({*(extract.chosen or [waiting.best]), *partners})
 
 
 def _is_filled(cap: Cap | None) -> bool:
@@ -196,10 +193,11 @@ def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
     return written >= max(words, length.min_words) and 2 * spent >= length.cap.count
 
 
-def _with_questions(counts: Sequence[int], questions: Mapping[int, int]) -> list[int]:
-    """Add the counts of questions to those of the answers that are chosen with them."""
+def _with_partners(counts: Sequence[int], *partners: Mapping[int, int]) -> list[int]:
+    """Add the counts of the questions or answers that are chosen with a unit to its own."""
     return [
-        count + (counts[questions[place]] if place in questions else 0) for place, count in enumerate(counts)
+        count + sum(counts[found[place]] for found in partners if place in found)
+        for place, count in enumerate(counts)
     ]
 
 

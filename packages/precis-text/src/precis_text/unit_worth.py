@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, holed, is_broken_off, is_formal, unended
 from precis_text.decided_items import least_worths
-from precis_text.exchanges import answers_shortly, contents, decides, is_courtesy, is_tag, leads
+from precis_text.exchanges import (
+    answers,
+    chairs,
+    contents,
+    decides,
+    is_courtesy,
+    is_tag,
+    leads,
+)
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
 
@@ -21,7 +29,8 @@ _SHORT = 0.3  # factor on the score of a shorter unit
 _QUESTION = 0.03  # factor on the score of a question without its answer
 _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
 _LEADS = 0.5  # factor on the score of a message that leads through the meeting
-_ANSWER = 0.3  # factor on the score of "No, not yet" without its question
+_CHAIRS = 0.1  # factor on the score of one that goes on to its next part
+_ANSWER = 0.3  # factor on the score of "No, not yet" or "A single one" without its question
 _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
@@ -98,6 +107,6 @@ def _of_message(unit: TextUnit, before: TextUnit | None, content: float, questio
     factor *= _BROKEN if is_broken_off(unit) else 1.0
     factor *= _COURTESY if is_courtesy(unit) else 1.0
     factor *= _QUESTION if is_tag(unit) else 1.0
-    factor *= _LEADS if leads(unit) else 1.0
-    factor *= _ANSWER if question is None and answers_shortly(unit, before) else 1.0
+    factor *= _CHAIRS if chairs(unit) else _LEADS if leads(unit) else 1.0
+    factor *= _ANSWER if question is None and answers(unit, before) else 1.0
     return factor * (1.0 if question else min(content, 1.0) ** 2)

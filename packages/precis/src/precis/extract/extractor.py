@@ -21,16 +21,16 @@ from precis.data.text.encoding import portions
 from precis.extract.unit_tokens import ReadUnits, UnitTokenizer, UnitTokens
 from precis.generation.summary import NOTHING, How, Summary, keep_whole, several
 from precis.messages import OnProgress
-from precis_text.abbreviations import spelled_out
 from precis_text.central_choice import scores_in_language
 from precis_text.control_characters import main_part, remove_marks
 from precis_text.documents.passages import Passages, text_of
 from precis_text.documents.subtitles import as_read
 from precis_text.errors import UserError
+from precis_text.extracts import extract_units
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
-from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, holds, trim
-from precis_text.selection import TOGETHER, choose, join_units, most_words
+from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
+from precis_text.selection import TOGETHER, join_units, most_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -174,13 +174,9 @@ class Extractor(ABC):
 
     def _extract(self, document: str, read: ReadUnits, scores: UnitScores, length: Length) -> Summary:
         """Return one extract, with its tokens still to be counted."""
-        places = choose(read, scores.units, length, words=scores.words)
-        if length.short == "keep" and length.cap is None and len(places) == len(read.units):
+        units = extract_units(document, read, scores.units, length, words=scores.words, count=self._count)
+        if length.short == "keep" and length.cap is None and len(units) == len(read.units):
             return keep_whole(document, read.document_tokens)
-        chosen = [read.units[place] for place in places]
-        units = spelled_out(
-            document, chosen, lambda told: holds(length.cap, join_units(document, told), self._count)
-        )
         text, finished = join_units(document, units), True
         if isinstance(length.cap, Tokens):
             most = length.cap.count
