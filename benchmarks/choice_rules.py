@@ -34,7 +34,7 @@ from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
 from precis_text.exchanges import questions_of_answers
 from precis_text.length import make_length, trim
-from precis_text.selection import _Waiting, _with_questions, choose, join_units
+from precis_text.selection import _Waiting, _with_partners, choose, join_units
 from precis_text.unit_worth import worths
 from precis_text.units import named_text
 from precis_text.words import length_in_words, unicode_words
@@ -132,7 +132,7 @@ class Known:
 
     @cached_property
     def costs(self) -> Floats:
-        return np.array(_with_questions(self.sizes, self.questions), dtype=np.float64)
+        return np.array(_with_partners(self.sizes, self.questions), dtype=np.float64)
 
     @cached_property
     def worth(self) -> list[float]:

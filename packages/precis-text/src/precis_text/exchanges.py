@@ -71,7 +71,7 @@ def leads(unit: TextUnit) -> bool:
 
 
 def chairs(unit: TextUnit) -> bool:
-    """Check whether a message goes on to the next part of a meeting or counts its time: "We'll move on to item 3"."""
+    """Check whether a message opens the next part of a meeting or counts its time: "We'll move on to item 3"."""
     return CHAIRS.search(_message(unit)) is not None
 
 

@@ -63,7 +63,7 @@ def extract_units(
 
 
 def _lacking(document: str, units: Sequence[TextUnit], told: Sequence[TextUnit]) -> list[str]:
-    """Return the meanings in square brackets for which an extract had no room."""
+    """Return the meanings in square brackets that an extract lacked room for."""
     given = {*meanings_in(" ".join(shown_texts(told)))}
     needed = spelled_out(document, units, lambda _: True)
     return [each for each in meanings_in(" ".join(shown_texts(needed))) if each not in given]
