@@ -17,6 +17,7 @@ from precis_text.exchanges import (
     leads,
     questions_of_answers,
     short_answers,
+    unanswered,
 )
 from precis_text.units import TextUnit
 
@@ -37,7 +38,10 @@ ASKED = said("Is the mill closed?", "Ben")
     ("answer", "before", "depends"),
     [
         (said("No."), ASKED, True),
-        (said("No, one two three four five six seven eight."), ASKED, True),
+        (said("No, one two three four five six."), ASKED, True),
+        (said("No, one two three four five six seven."), ASKED, False),
+        (said("Only on Friday."), ASKED, True),
+        (said("I think so."), ASKED, False),
         (said("A single one, with a bath."), ASKED, True),
         (said("That one turns in the wind, and it has turned there for a hundred years."), ASKED, True),
         (said("The mill of the harbour has turned there for a hundred years."), ASKED, False),
@@ -53,7 +57,7 @@ ASKED = said("Is the mill closed?", "Ben")
         (said("No.", aside=True), ASKED, False),
     ],
 )
-def test_an_answer_that_needs_its_question_is_brief_or_agrees_or_points_back(
+def test_an_answer_that_needs_its_question_is_no_sentence_or_agrees_or_points_back(
     answer: TextUnit, before: TextUnit | None, depends: bool
 ) -> None:
     assert answers(answer, before) == depends
@@ -86,6 +90,18 @@ def test_a_question_has_the_short_answer_of_the_next_speaker() -> None:
 )
 def test_a_chair_goes_on_to_the_next_part(text: str, goes_on: bool) -> None:
     assert chairs(said(text)) == goes_on
+
+
+def test_a_question_without_a_short_answer_of_the_next_speaker_is_unanswered() -> None:
+    asked, long = (
+        ("Ben", "Who closed the mill?"),
+        ("Ann", "The owners of the harbour closed it in the spring of 1999."),
+    )
+    both = ("Ben", "The mill is closed. Who closed it?")
+    found = unanswered(
+        units_of(asked, ("Ann", "Only Ben."), asked, long, both, long, ("Ben", "And Cem?"), asked)
+    )
+    assert found == [False, False, True, False, False, False, False, True]
 
 
 def test_a_decision_is_taken_with_the_question_right_before_it() -> None:

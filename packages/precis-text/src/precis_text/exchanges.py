@@ -21,6 +21,7 @@ _ANSWERS = frozenset(TABLE["answers"].split())
 _FILLERS = COURTESIES.union(TABLE["fillers"].replace("'", " ").split())
 _DECISIONS = re.compile(TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
+_FINITE = frozenset(TABLE["finite"].split())
 _TAG = re.compile(r"(?:and|or|but|so|then)\b(?:\W*\w+){1,2}\W*\?", re.IGNORECASE)
 _FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
@@ -84,7 +85,15 @@ def answers(unit: TextUnit, before: TextUnit | None) -> bool:
     """Check whether a message says little without the question of another speaker before it: "Yes, a single one."."""
     if before is None or before.speaker == unit.speaker or leads(before):
         return False
-    return is_answer(_message(before), _message(unit))
+    answer = _message(unit)
+    return is_answer(_message(before), answer) and _is_elliptical(answer)
+
+
+def _is_elliptical(answer: str) -> bool:
+    """Check whether an answer is no sentence, says little behind "yes", or points back."""
+    words = re.findall(r"[\w'’]+", answer.lower().replace("’", "'"))
+    is_short = len(words) < _FEW and (words[0] in _ANSWERS or _FINITE.isdisjoint(words))
+    return is_short or has_back_reference(answer)
 
 
 def contents(units: Sequence[TextUnit]) -> list[int]:
@@ -98,6 +107,15 @@ def decides(unit: TextUnit, question: TextUnit | None = None) -> bool:
     asked = _message(question) if question else ""
     said = MODERATES.sub(" ", said)
     return bool(said) and _DECISIONS.search(f"{asked} {said}") is not None
+
+
+def unanswered(units: Sequence[TextUnit]) -> list[bool]:
+    """Mark the messages that only ask, and whose answer is not short, so that it does not come with them."""
+    answered = short_answers(units)
+    return [
+        place not in answered and _asks(_message(unit)) and only_asks(unit) and not is_tag(unit)
+        for place, unit in enumerate(units)
+    ]
 
 
 def only_asks(unit: TextUnit) -> bool:

@@ -20,6 +20,7 @@ from precis_text.exchanges import (
     is_courtesy,
     is_tag,
     leads,
+    unanswered,
 )
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
@@ -31,6 +32,7 @@ _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or 
 _LEADS = 0.5  # factor on the score of a message that leads through the meeting
 _CHAIRS = 0.1  # factor on the score of one that goes on to its next part
 _ANSWER = 0.3  # factor on the score of "No, not yet" or "A single one" without its question
+_ASKS = 0.3  # factor on the score of a message that only asks, without a short answer
 _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
@@ -62,7 +64,7 @@ def worths(
     """
     least, most = _CONTENT
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
-    of_units = (contents(units), unended(units), holed(units), section_weights(units))
+    of_units = (contents(units), unended(units), holed(units), unanswered(units), section_weights(units))
     rows = zip(units, (None, *units[:-1]), scores, sizes, *of_units, strict=True)
     found = [
         score
@@ -75,7 +77,10 @@ def worths(
         * (_PART if points_to_a_part(unit.text) else 1.0)
         * (_FORMAL if is_formal(unit) else 1.0)
         * (_HOLE if has_hole else 1.0)
-        for place, (unit, before, score, size, content, is_unended, has_hole, weight) in enumerate(rows)
+        * (_ASKS if only_asks else 1.0)
+        for place, (unit, before, score, size, content, is_unended, has_hole, only_asks, weight) in enumerate(
+            rows
+        )
     ]
     best = max(found)
     return [max(worth, share * best) for worth, share in zip(found, least_worths(units), strict=True)]
