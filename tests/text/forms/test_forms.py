@@ -1,5 +1,6 @@
 """The forms choose from scored units without a model: what each shows, where it is from, and within which length."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -42,6 +43,12 @@ def scored(document: str | Passages, scores: list[float] | None = None) -> Score
     units = extraction_units(passages.text)
     worth = scores or [1 / (1 + place) for place in range(len(units))]
     return ScoredText(passages, units, [len(unit.text.split()) for unit in units], worth, 30.0)
+
+
+def scored_turns(document: str, scores: Sequence[float]) -> ScoredText:
+    """Return a dialogue of one line a turn, each sentence with the score of its turn."""
+    starts = [unit.start for unit in extraction_units(document)]
+    return scored(document, [scores[document.count("\n", 0, start)] for start in starts])
 
 
 def made(
@@ -301,7 +308,7 @@ Ann: Okay, let's move the feast to the first of June, when the crane is ready.""
     ],
 )
 def test_the_headline_of_a_talk_is_one_short_sentence_of_its_best_turn(best: int, headline: str) -> None:
-    source = scored(TALK, [1.0 if place == best else 0.2 for place in range(5)])
+    source = scored_turns(TALK, [1.0 if place == best else 0.2 for place in range(5)])
     found = formed(make_form(type="headline"), source, make_length(), len)
     assert found.text == headline
     (line,) = found.lines
@@ -310,7 +317,7 @@ def test_the_headline_of_a_talk_is_one_short_sentence_of_its_best_turn(best: int
 
 @pytest.mark.parametrize("greeted", [0, 3])
 def test_a_greeting_or_an_answer_without_content_is_no_headline(greeted: int) -> None:
-    source = scored(TALK, [0.9 if place == greeted else 0.8 for place in range(5)])
+    source = scored_turns(TALK, [0.9 if place == greeted else 0.8 for place in range(5)])
     assert formed(make_form(type="headline"), source, make_length(), len).lines[0].speaker in (
         "Bob",
         "Cem",
