@@ -292,7 +292,7 @@ def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(
 
 
 TALK = """Ann: Good morning everyone, can you all hear me today?
-Bob: Okay, so the old crane is broken. It stands by the quay, as you all know. Who could repair such a thing at once?
+Bob: Okay, so the old harbour crane is broken. It stands by the quay, as you all know. Who could repair such a thing at once?
 Cem: Great, so next spring we need a new crane. The crane firm wants nine hundred euros for a new wheel of the crane, \
 which is a lot of money, and a week or two of time on the quay, which we do not have now.
 Dora: Yes, loud and clear to me.
@@ -302,7 +302,7 @@ Ann: Okay, let's move the feast to the first of June, when the crane is ready.""
 @pytest.mark.parametrize(
     ("best", "headline"),
     [
-        (1, "Bob: The old crane is broken."),
+        (1, "Bob: The old harbour crane is broken."),
         (2, "Cem: Next spring we need a new crane."),
         (4, "Ann: Let's move the feast to the first of June, when the crane is ready."),
     ],
@@ -334,7 +334,7 @@ def test_a_title_among_numbered_headings_is_shown_without_its_number() -> None:
 
 
 def test_a_teaser_of_a_talk_shows_one_sentence_of_a_turn() -> None:
-    assert made(TALK, "teaser").text.split("\n")[-1] == "Bob: The old crane is broken."
+    assert made(TALK, "teaser").text.split("\n")[-1] == "Bob: The old harbour crane is broken."
 
 
 MORE = "The board met in March. The harbour has six berths. Ships come from Norway. The pilot lives on the island."
