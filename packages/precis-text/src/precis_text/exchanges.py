@@ -90,7 +90,7 @@ def answers(unit: TextUnit, before: TextUnit | None) -> bool:
 
 
 def _is_elliptical(answer: str) -> bool:
-    """Check whether an answer is no sentence, says little behind "yes", or points back."""
+    """Check whether an answer is not a sentence, says little behind "yes", or points back."""
     words = re.findall(r"[\w'’]+", answer.lower().replace("’", "'"))
     is_short = len(words) < _FEW and (words[0] in _ANSWERS or _FINITE.isdisjoint(words))
     return is_short or has_back_reference(answer)
