@@ -32,9 +32,9 @@ from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import default_model
 from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
-from precis_text.exchanges import questions_of_answers
+from precis_text.exchanges import questions_of_answers, short_answers
 from precis_text.length import make_length, trim
-from precis_text.selection import _Waiting, _with_partners, choose, join_units
+from precis_text.selection import _Waiting, choose, join_units
 from precis_text.unit_worth import worths
 from precis_text.units import named_text
 from precis_text.words import length_in_words, unicode_words
@@ -127,17 +127,33 @@ class Known:
         return questions_of_answers(self.row.units)
 
     @cached_property
+    def answered(self) -> dict[int, int]:
+        return short_answers(self.row.units)
+
+    @cached_property
     def sizes(self) -> list[int]:
         return [length_in_words(named_text(unit)) for unit in self.row.units]
 
     @cached_property
     def costs(self) -> Floats:
-        return np.array(_with_partners(self.sizes, self.questions), dtype=np.float64)
+        partners = [self.questions, self.answered]
+        return np.array(
+            [
+                size + sum(self.sizes[found[place]] for found in partners if place in found)
+                for place, size in enumerate(self.sizes)
+            ],
+            dtype=np.float64,
+        )
 
     @cached_property
     def worth(self) -> list[float]:
         return worths(
-            self.row.units, self.row.scores, self.sizes, self.questions, longer=sum(self.sizes) / self.budget
+            self.row.units,
+            self.row.scores,
+            self.sizes,
+            self.questions,
+            self.answered,
+            longer=sum(self.sizes) / self.budget,
         )
 
     @cached_property

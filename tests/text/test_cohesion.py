@@ -120,6 +120,8 @@ def test_a_half_starts_small_in_a_text_of_capitals() -> None:
                 "A can of must is open.",
                 "The days passed by.",
                 "The harbour has a hotel near by.",
+                "Aarhus er Danmarks næststørste by.",
+                "Thanks for stopping by.",
                 "It is the rule that we live by.",
                 "- Ben agreed to come back to the board in June on that",
                 "a) the seller delivers the boat in May,",

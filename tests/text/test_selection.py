@@ -171,7 +171,7 @@ def test_a_question_that_names_a_decision_decides_nothing() -> None:
 
 def test_a_unit_is_said_when_more_than_three_tenths_of_its_word_pairs_are_chosen() -> None:
     units = extraction_units("A quay was built. The wall moved by far.")
-    extract = _Extract(units, [4, 5], [4, 5])
+    extract = _Extract(units, [4, 5], [4, 5], ())
     extract.add([0])
     pairs = sorted(extract._pairs(1))
     assert len(pairs) == 4
@@ -357,6 +357,30 @@ def test_a_turn_that_ends_with_a_question_is_shown_with_its_short_answer() -> No
     assert extract(FLYERS, [0.9, 0.0, 0.5, 0.1, 0.0], words=20) == first
     assert extract(FLYERS, [0.1, 0.0, 0.9, 0.0, 0.0], words=21) == third
     assert extract(FLYERS, [0.1, 0.0, 0.1, 0.9, 0.0], words=14) == fourth
-    for other in ("Ann: Yes, on Friday.", "Bob: Yes.", "Bob: Yes, why on Friday?"):
+    for other in ("Ann: Yes, on Friday.", "Bob: Yes, why on Friday?"):
         chat = FLYERS.replace("Bob: Yes, on Friday.", other)
         assert extract(chat, [0.9, 0.0, 0.5, 0.1, 0.0], words=24) == first
+
+
+@pytest.mark.parametrize(
+    "denial",
+    [
+        "I do not believe a word of that.",
+        "That is not true.",
+        "But that's a lie.",
+        "She denied it.",
+        "Just kidding!",
+        "Not!",
+    ],
+)
+def test_a_claim_is_chosen_only_with_its_denial(denial: str) -> None:
+    claim, rest = (
+        "The mayor stole the money of the school.",
+        "Bob: The swans have young ones.\nAnn: My sister came.",
+    )
+    chat = f"Ann: Some people in the town spread a silly rumour, and I hate that. {claim} {denial}\n{rest}"
+    units = extraction_units(chat)
+    assert [unit.text for unit in units][1:3] == [claim, denial]
+    for words in (8, 10, 16, 20, 30):
+        chosen = choose(Read(units), [0.2, 0.9, 0.1, 0.3, 0.3], make_length(words=words), words=words)
+        assert (1 in chosen) <= (2 in chosen)

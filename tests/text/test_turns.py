@@ -230,6 +230,11 @@ def test_who_has_a_number_for_a_name_speaks(chat: str) -> None:
     assert not any(unit.heading or unit.aside for unit in units)
 
 
+def test_tags_and_numbers_between_hashes_do_not_speak() -> None:
+    listed = "#TODO#: fix the roof\n#TODO#: paint the walls\n#1#: sell the boat\n#1#: buy a boat"
+    assert not any(unit.speaker for unit in extraction_units(listed))
+
+
 def test_a_french_colon_has_a_space_before_it() -> None:
     chat = "14/10/2026 à 15:31 - Anne : Le moulin tourne ?\n14/10/2026 à 15:32 - Chloé : Oui, depuis mai."
     assert [turn.speaker for turn in turns_of(chat)] == ["Anne", "Chloé"]

@@ -3,7 +3,7 @@
 import pytest
 
 from precis_text.cohesion import holed
-from precis_text.exchanges import is_courtesy, questions_of_answers
+from precis_text.exchanges import is_courtesy, questions_of_answers, short_answers
 from precis_text.unit_worth import read_worth, worths
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
@@ -11,7 +11,9 @@ from precis_text.words import length_in_words
 
 def worth(units: list[TextUnit], *, longer: float = 1.0) -> list[float]:
     sizes = [length_in_words(unit.text) for unit in units]
-    return worths(units, [1.0] * len(units), sizes, questions_of_answers(units), longer=longer)
+    return worths(
+        units, [1.0] * len(units), sizes, questions_of_answers(units), short_answers(units), longer=longer
+    )
 
 
 def of_message(message: str, *, longer: float = 1.0) -> float:
@@ -91,7 +93,7 @@ def test_the_longer_a_conversation_the_more_a_message_has_to_say(longer: float, 
 @pytest.mark.parametrize(
     ("chair", "factor"),
     [
-        ("Let's move on to the pump and the wall of the well.", 0.1),
+        ("Let's move on to the next pump and the wall of the well.", 0.1),
         ("We'll see the pump and the wall of the well.", 0.5),
     ],
 )

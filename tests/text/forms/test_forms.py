@@ -292,7 +292,7 @@ def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(
 
 
 TALK = """Ann: Good morning everyone, can you all hear me today?
-Bob: Okay, so the old harbour crane is broken. It stands by the quay, as you all know. Who could repair such a thing at once?
+Bob: Okay, so the old harbour crane is broken. It stands by the quay, as you all know. Who could repair it at once?
 Cem: Great, so next spring we need a new crane. The crane firm wants nine hundred euros for a new wheel of the crane, \
 which is a lot of money, and a week or two of time on the quay, which we do not have now.
 Dora: Yes, loud and clear to me.

@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
 
@@ -27,7 +28,8 @@ _LINKS, _KNOWN = (frozenset(_TABLE[name].split()) for name in ("links", "known")
 _UNLIKELY, _INNER, _APART = (re.compile(_TABLE[name]) for name in ("unlikely", "inner", "apart"))
 
 
-def definitions(document: str) -> dict[str, str]:
+@lru_cache(maxsize=4)
+def definitions(document: str) -> Mapping[str, str]:
     """Return the long form of each abbreviation that a document defines in one way, in brackets behind it or before it.
 
     Examples:

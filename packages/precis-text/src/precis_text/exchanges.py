@@ -7,12 +7,12 @@ a decision, an answer and a courtesy are known.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
-from precis_text.courtesies import CHAIRS, COURTESIES, MODERATES, TABLE, is_courteous
+from precis_text.courtesies import CHAIRS, COURTESIES, MODERATES, TABLE, is_courteous, only_greets
 from precis_text.sentences import split_sentences
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -21,7 +21,10 @@ _ANSWERS = frozenset(TABLE["answers"].split())
 _FILLERS = COURTESIES.union(TABLE["fillers"].replace("'", " ").split())
 _DECISIONS = re.compile(TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
-_FINITE = frozenset(TABLE["finite"].split())
+_FINITE, _ENGLISH = (frozenset(TABLE[name].split()) for name in ("finite", "english"))
+_ECHO = re.compile(TABLE["echoes"])
+_WORDS = re.compile(r"[\w'’]+")
+_PHRASE = 4  # words from which on an answer that is not a sentence must be known to be English
 _TAG = re.compile(r"(?:and|or|but|so|then)\b(?:\W*\w+){1,2}\W*\?", re.IGNORECASE)
 _FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
@@ -50,12 +53,14 @@ def short_answers(units: Sequence[TextUnit]) -> dict[int, int]:
     return {
         place: place + 1
         for place, (before, unit) in enumerate(pairwise(units))
-        if answers(unit, before) and len(unicode_words(_message(unit))) < _FEW and not is_courtesy(unit)
+        if needs_question(unit, before)
+        and len(unicode_words(_message(unit))) < _FEW
+        and not only_greets(_message(unit))
     }
 
 
 def is_answer(asked: str, answer: str, *, few: int = _FEW) -> bool:
-    """Check whether a text says little without the question before it: it starts with "yes", or has `few` words."""
+    """Check whether a text may need the question before it: "yes", fewer than `few` words, or "it" and the like."""
     words = unicode_words(answer.lower())
     depends = 0 < len(words) < few or not _ANSWERS.isdisjoint(words[:1]) or has_back_reference(answer)
     return _asks(asked) and not _asks(answer) and depends
@@ -72,7 +77,7 @@ def leads(unit: TextUnit) -> bool:
 
 
 def chairs(unit: TextUnit) -> bool:
-    """Check whether a message opens the next part of a meeting or counts its time: "We'll move on to item 3"."""
+    """Check whether a message only opens the next part of a meeting, or counts its time: "We'll move on to item 3"."""
     return CHAIRS.search(_message(unit)) is not None
 
 
@@ -81,19 +86,26 @@ def is_tag(unit: TextUnit) -> bool:
     return _TAG.fullmatch(_message(unit)) is not None
 
 
-def answers(unit: TextUnit, before: TextUnit | None) -> bool:
+def needs_question(unit: TextUnit, before: TextUnit | None) -> bool:
     """Check whether a message says little without the question of another speaker before it: "Yes, a single one."."""
-    if before is None or before.speaker == unit.speaker or leads(before):
+    if before is None or before.speaker == unit.speaker:
         return False
-    answer = _message(unit)
-    return is_answer(_message(before), answer) and _is_elliptical(answer)
+    return is_answer(_message(before), _message(unit)) and _is_elliptical(_message(unit))
 
 
 def _is_elliptical(answer: str) -> bool:
-    """Check whether an answer is not a sentence, says little behind "yes", or points back."""
-    words = re.findall(r"[\w'’]+", answer.lower().replace("’", "'"))
-    is_short = len(words) < _FEW and (words[0] in _ANSWERS or _FINITE.isdisjoint(words))
-    return is_short or has_back_reference(answer)
+    """Check whether an answer agrees in a few words, is not a sentence ("With a bath", "Ann did"), or points back.
+
+    Of other languages than English it knows only "yes" and "no", and answers of one to three words.
+    """
+    words = _WORDS.findall(answer.lower().replace("’", "'"))
+    if not words or len(words) >= 2 * _FEW:
+        return False
+    if has_back_reference(answer) or _ECHO.fullmatch(" ".join(words)):
+        return True
+    is_phrase = _FINITE.isdisjoint(words) and not any(word.endswith("ed") for word in words)
+    is_known = len(words) < _PHRASE or not _ENGLISH.isdisjoint(words)
+    return len(words) < _FEW and (words[0] in _ANSWERS or (is_phrase and is_known))
 
 
 def contents(units: Sequence[TextUnit]) -> list[int]:
@@ -109,9 +121,12 @@ def decides(unit: TextUnit, question: TextUnit | None = None) -> bool:
     return bool(said) and _DECISIONS.search(f"{asked} {said}") is not None
 
 
-def unanswered(units: Sequence[TextUnit]) -> list[bool]:
-    """Mark the messages that only ask, and whose answer is not short, so that it does not come with them."""
-    answered = short_answers(units)
+def asks_alone(units: Sequence[TextUnit], answered: Collection[int]) -> list[bool]:
+    """Mark the messages that only ask.
+
+    Args:
+        answered: the places of those that have a short answer (`short_answers`), which are not marked.
+    """
     return [
         place not in answered and _asks(_message(unit)) and only_asks(unit) and not is_tag(unit)
         for place, unit in enumerate(units)

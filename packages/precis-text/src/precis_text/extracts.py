@@ -1,7 +1,7 @@
 """The units of an extract: chosen by their scores, with what their abbreviations mean, within the requested length.
 
-A paper's summary often fills its cap, so that nothing can be added. Then the units are chosen once more for a cap that
-leaves room, if that gives more of the meanings.
+A paper's summary often fills its cap, so that nothing can be added. Then the units are chosen once more, for a cap that
+leaves room. That choice counts if it gives more meanings, keeps the best unit, and is nearly as long.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from precis_text.units import TextUnit
 from precis_text.words import length_in_words
 
 _MOST = 0.1  # largest share of a cap that is kept free
+_LEAST = 0.85  # least length of the second choice, relative to the first
 
 
 class _Read(Protocol):
@@ -57,20 +58,42 @@ def extract_units(
     smaller = _smaller(length.cap, lacking, count) if lacking else None
     if smaller is None:
         return first
-    units = chosen(replace(length, cap=smaller, min_words=0))
-    second = told(units)
-    return second if len(_lacking(document, units, second)) < len(lacking) else first
+    second = told(chosen(replace(length, cap=smaller, min_words=0)))
+    return (
+        second
+        if _is_better(document, first, second, length, best=_best(read.units, units, scores))
+        else first
+    )
+
+
+def _best(all_units: Sequence[TextUnit], units: Sequence[TextUnit], scores: Sequence[float]) -> TextUnit:
+    """Return the unit of an extract with the highest score."""
+    score_at = {unit.start: score for unit, score in zip(all_units, scores, strict=True)}
+    return max(units, key=lambda unit: score_at[unit.start])
+
+
+def _is_better(
+    document: str, first: Sequence[TextUnit], second: Sequence[TextUnit], length: Length, *, best: TextUnit
+) -> bool:
+    """Check whether a second choice gives more meanings, keeps the best unit, and is nearly as long."""
+    before, after = (length_in_words(join_units(document, units)) for units in (first, second))
+    gives_more = len(_meanings(second)) > len(_meanings(first))
+    keeps = any(unit.start == best.start for unit in second)
+    return gives_more and keeps and after >= max(_LEAST * before, min(length.min_words, before))
+
+
+def _meanings(units: Sequence[TextUnit]) -> list[str]:
+    return meanings_in(" ".join(shown_texts(units)))
 
 
 def _lacking(document: str, units: Sequence[TextUnit], told: Sequence[TextUnit]) -> list[str]:
     """Return the meanings in square brackets that an extract lacked room for."""
-    given = {*meanings_in(" ".join(shown_texts(told)))}
-    needed = spelled_out(document, units, lambda _: True)
-    return [each for each in meanings_in(" ".join(shown_texts(needed))) if each not in given]
+    given = {*_meanings(told)}
+    return [each for each in _meanings(spelled_out(document, units, lambda _: True)) if each not in given]
 
 
 def _smaller(cap: Cap | None, added: Sequence[str], count: Callable[[str], int]) -> Cap | None:
-    """Return a cap with room for some texts, or None if they would take too much of it."""
+    """Return a cap with room for some texts; None if they would take too much of it, or need none, as in sentences."""
     if isinstance(cap, Words):
         room = sum(map(length_in_words, added))
         return Words(count=cap.count - room) if room <= _MOST * cap.count else None

@@ -23,13 +23,20 @@ from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
-_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, BREAKS_OFF, UNHEARD = (
+_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, BREAKS_OFF, UNHEARD = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
-    for name in ("sounds", "laughs", "broken_off", "unfollowed", "begun", "breaks_off", "unheard")
+    for name in (
+        "sounds",
+        "laughs",
+        "broken_off",
+        "unfollowed",
+        "begun",
+        "word_again",
+        "breaks_off",
+        "unheard",
+    )
 )
-_LONGER = re.compile(  # "what happ what happens", but "the car the cars behind it"
-    r"\b(\w+) (\w{3,}) \1 (?=\2(?!(?:s|es|d|ed|ing|ly|er|['’]s)\b)\w)", re.IGNORECASE
-)
+_SMILEY, _SMILEY_LENGTH = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?[()]+\s*$"), 4
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 _WORD = r"[^\W\d_][\w'’]*+"
 _AGAIN = re.compile(rf"\b({_WORD}(?: {_WORD}){{0,4}})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
@@ -87,7 +94,7 @@ class Pauses:
         """
         words = _table("words", self.language)
         spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
-        serious = _LAUGHS.sub(_without_laugh, _SOUNDS.sub(" ", spelled))
+        serious = _without_smiley(_LAUGHS.sub(_without_laugh, _SOUNDS.sub(" ", spelled)))
         shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", serious)).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
@@ -98,12 +105,12 @@ class Pauses:
                 _close(kept, word, opens=opens)
                 is_after = True
             elif is_after and not word.strip(_MARKS) and (opens or word == ","):
-                if word == "," and kept[-1:] == [","]:
+                if word == "," and kept[1:] and kept[-1] == "," and self._goes_on(kept[-2]):
                     kept.pop()
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
                 is_after = capital = False
-        begun = _ANEW.sub(r"\1\3\2", _JOINED.sub(r"\1", _LONGER.sub(r"\1 ", " ".join(kept))))
+        begun = _ANEW.sub(r"\1\3\2", _JOINED.sub(r"\1", self._whole_words(" ".join(kept))))
         begun = _BEGUN.sub(_capital_of, _UNFOLLOWED.sub("", begun))
         once = _TWICE.sub(self._said_twice, " ".join(self._once(begun.split())))
         told = self._told(once.split(), answers=answers)
@@ -137,7 +144,11 @@ class Pauses:
         is_purpose = last == "so" and not _table("purposes", self.language).isdisjoint(rest[1:4])
         adjectives = _table("opening_adjectives", self.language)
         opens = is_subject and is_comma if last in adjectives else is_subject or is_comma
-        is_bound = rest[0].strip(_MARKS) in _table("bound", self.language)
+        follows = re.search(r", ([\w'’]+)", " ".join(rest))
+        has_clause = follows is not None and follows[1].replace("’", "'") in _table("subjects", self.language)
+        is_bound = (
+            rest[0].strip(_MARKS).replace("’", "'") in _table("bound", self.language) and not has_clause
+        )
         is_greeting = last.split()[0] in _table("greetings", self.language)
         return opening if (opens or is_greeting) and not (is_purpose or is_bound) else ""
 
@@ -155,6 +166,14 @@ class Pauses:
             told += words[start:end] if says or answers else []
             answers = asks
         return told or list(words)
+
+    def _whole_words(self, text: str) -> str:
+        """Leave out the beginning of a word that is said again as a whole: "what happ what happens"."""
+        return _WORD_AGAIN.sub(r"\1 ", text) if self.language == "en" else text
+
+    def _goes_on(self, word: str) -> bool:
+        """Check whether a clause goes on behind a word, so that it needs no comma: "by , um , the wall"."""
+        return word.lower() in _table("repeated", self.language)
 
     def _once(self, words: Sequence[str]) -> list[str]:
         """Leave out words that a speaker began or said twice, but not on purpose: "th the the very very big"."""
@@ -223,8 +242,14 @@ def _without_laugh(found: re.Match[str]) -> str:
 
 
 def _capital_of(begun: re.Match[str]) -> str:
-    """Return the beginning of what follows a beginning that was broken off, with a capital if that had one."""
-    return begun["next"].upper() if begun.group()[0].isupper() else begun["next"]
+    """Return the beginning of what follows a beginning that was broken off, with a capital where a sentence begins."""
+    opens = not begun.start() or begun.string[: begun.start()].rstrip()[-1] in ".!?…"
+    return begun["next"].upper() if opens and begun.group()[0].isupper() else begun["next"]
+
+
+def _without_smiley(text: str) -> str:
+    """Return a text without a smiley at its end, which may close a bracket as well."""
+    return text if "(" in text[:-_SMILEY_LENGTH] else _SMILEY.sub("", text)
 
 
 def _says_nothing(sentence: str) -> bool:

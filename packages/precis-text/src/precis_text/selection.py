@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, goes_on, halves, is_part
+from precis_text.cohesion import announces, denied, goes_on, halves, is_part
 from precis_text.decided_items import decided_words
 from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
@@ -78,37 +78,34 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
-    that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
-    the next one. A unit is worth the more, the more readers understand it after the chosen units before it
-    (`standalone`). A decision that answers is chosen together with its question, and a turn that ends with a question
-    together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are chosen already, if
-    it has only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it
-    while nothing is chosen). Beyond `words`, units with at least half the worth of the best fill a cap. A cap of at
-    least 40 words or 56 tokens is then filled with the best of the others until 85% of it are used, if the document has
-    that many. Messages with less than 5% of the best worth stay out, and fragments of fewer than five words. If no unit
-    fits, the best one is chosen and the caller truncates it.
+    that refers to the one before it is chosen after that one or together with it, and one that ends in a colon, or that
+    its speaker then denies, after the next one. A unit is worth the more, the more readers understand it after the
+    chosen units before it (`standalone`). A decision that answers is chosen together with its question, and a turn that
+    ends with a question together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are
+    chosen already, if it has only one or two words, or if it does not fit. Units with at least half the worth may
+    replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half the worth of the best fill
+    a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others until 85% of it are used,
+    if the document has that many. Messages with less than 5% of the best worth stay out, and fragments of fewer than
+    five words. If no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
         words: the length of the extract without a cap.
     """
-    questions = questions_of_answers(read.units)
+    questions, answered = questions_of_answers(read.units), short_answers(read.units)
     sizes = [length_in_words(named_text(replace(unit, text=as_shown(unit)))) for unit in read.units]
     costs = _costs(read, sizes, length.cap)
     words += decided_words(read.units, sizes)
     limit = words if length.cap is None else length.cap.count
-    worth = worths(read.units, scores, sizes, questions, longer=sum(costs) / limit)
-    answers = short_answers(read.units)
-    asked_words = limit * sum(sizes) / sum(costs)
-    waiting = _Waiting(read.units, worth, questions, asked_words=asked_words)
-    costs, sizes = (_with_partners(counts, questions, answers) for counts in (costs, sizes))
-    extract = _Extract(read.units, sizes, costs)
+    worth = worths(read.units, scores, sizes, questions, answered, longer=sum(costs) / limit)
+    waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
+    extract = _Extract(read.units, sizes, costs, (questions, answered))
     passed: dict[int, float] = {}
     least = 0.0
     for value, group in waiting:
         place, new = group[-1], extract.without_chosen(group)
-        over = extract.spent + sum(extract.costs[each] for each in new) - limit
-        if not new or extract.says(place) or (extract.chosen and sizes[place] < _FEWEST):
+        over = extract.spent + extract.cost(new) - limit
+        if not new or extract.says(place) or (extract.chosen and extract.size(place) < _FEWEST):
             continue
         if len(new) > 1 and ((over > 0 and (length.cap or extract.chosen)) or value < least):
             continue
@@ -118,16 +115,14 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         elif extract.chosen and over > limit - extract.spent and extract.written >= length.min_words:
             break  # with it, the length would be farther from the target
         else:
-            extract.add(new)
-            waiting.choose(new)
+            waiting.choose(extract.add(new))
             if _may_end(length, extract.written, extract.spent, words):
                 least = max(least, _HALF * waiting.most)
     if extract.chosen and _is_filled(length.cap):
         waiting.put_back(passed)
         is_spoken = any(unit.speaker for unit in read.units)
         _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
-    partners = [found[place] for found in (questions, answers) for place in extract.chosen if place in found]
-    return sorted({*(extract.chosen or [waiting.best]), *partners})
+    return sorted(extract.chosen or [waiting.best])
 
 
 def _is_filled(cap: Cap | None) -> bool:
@@ -138,13 +133,22 @@ def _is_filled(cap: Cap | None) -> bool:
 
 
 class _Extract:
-    """The units chosen so far, with what they cost and say."""
+    """The units chosen so far, with what they cost and say.
 
-    def __init__(self, units: Sequence[TextUnit], sizes: Sequence[int], costs: Sequence[int]) -> None:
-        self.costs = costs
+    Args:
+        partners: for some units, the place of the question or answer that is chosen with it.
+    """
+
+    def __init__(
+        self,
+        units: Sequence[TextUnit],
+        sizes: Sequence[int],
+        costs: Sequence[int],
+        partners: Sequence[Mapping[int, int]],
+    ) -> None:
         self.chosen: list[int] = []
         self.spent = self.written = 0
-        self.sizes, self._units = sizes, units
+        self._units, self._sizes, self._costs, self._partners = units, sizes, costs, partners
         self._seen: set[tuple[str, str]] = set()
 
     def says(self, place: int) -> bool:
@@ -154,18 +158,33 @@ class _Extract:
 
     def may_fill(self, place: int) -> bool:
         unit = self._units[place]
-        return self.sizes[place] >= (_FEWEST if unit.speaker or ENDED.search(unit.text) else _FRAGMENT)
+        return self.size(place) >= (_FEWEST if unit.speaker or ENDED.search(unit.text) else _FRAGMENT)
+
+    def size(self, place: int) -> int:
+        """Return the words of a unit with its partners."""
+        return sum(self._sizes[each] for each in self._with_partners([place]))
+
+    def cost(self, group: Sequence[int]) -> int:
+        """Return what the units of a group cost, with their partners."""
+        return sum(self._costs[place] for place in self._with_partners(group))
 
     def without_chosen(self, group: Sequence[int]) -> list[int]:
         """Return the units of a group that are not chosen yet."""
         return [place for place in group if place not in self.chosen]
 
-    def add(self, group: Sequence[int]) -> None:
-        for place in group:
+    def add(self, group: Sequence[int]) -> list[int]:
+        """Choose a group with its partners, and return all of them."""
+        added = self.without_chosen(self._with_partners(group))
+        for place in added:
             self.chosen.append(place)
-            self.spent += self.costs[place]
-            self.written += self.sizes[place]
+            self.spent += self._costs[place]
+            self.written += self._sizes[place]
             self._seen |= self._pairs(place)
+        return added
+
+    def _with_partners(self, group: Sequence[int]) -> list[int]:
+        partners = [found[place] for found in self._partners for place in group if place in found]
+        return [*dict.fromkeys([*group, *self.without_chosen(partners)])]
 
     def _pairs(self, place: int) -> set[tuple[str, str]]:
         return set(pairwise(unicode_words(self._units[place].text)))
@@ -177,10 +196,9 @@ def _fill(extract: _Extract, waiting: _Waiting, limit: float, *, least: float) -
         if extract.spent >= _USED * limit or value < least:
             return
         place, new = group[-1], extract.without_chosen(group)
-        fits = extract.spent + sum(extract.costs[each] for each in new) <= limit
+        fits = extract.spent + extract.cost(new) <= limit
         if new and fits and extract.may_fill(place) and not extract.says(place):
-            extract.add(new)
-            waiting.choose(new)
+            waiting.choose(extract.add(new))
 
 
 def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
@@ -191,14 +209,6 @@ def _may_end(length: Length, written: int, spent: int, words: float) -> bool:
     if not isinstance(length.cap, Words | Tokens):
         return False
     return written >= max(words, length.min_words) and 2 * spent >= length.cap.count
-
-
-def _with_partners(counts: Sequence[int], *partners: Mapping[int, int]) -> list[int]:
-    """Add the counts of the questions or answers that are chosen with a unit to its own."""
-    return [
-        count + sum(counts[found[place]] for found in partners if place in found)
-        for place, count in enumerate(counts)
-    ]
 
 
 class _Waiting:
@@ -235,7 +245,11 @@ class _Waiting:
         ]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
         starts = [is_written and half and on for half, on in zip(small, follows, strict=True)]
-        is_open = [cut or announces(unit) for cut, unit in zip([*starts[1:], False], units, strict=True)]
+        ends = [*(denied(unit, after) for unit, after in pairwise(units)), False]
+        is_open = [
+            cut or end or announces(unit)
+            for cut, end, unit in zip([*starts[1:], False], ends, units, strict=True)
+        ]
         self._needs = [
             None if is_out[place] else _needed(units, place, is_out, is_open, is_written=is_written)
             for place in range(len(units))
@@ -284,8 +298,6 @@ class _Waiting:
         A neighbour of the same speaker waits with a higher worth: a turn says more than its pieces.
         """
         again = {heappop(self._heap)[1] for _ in range(min(_AGAIN, len(self._heap)))}
-        for question in (self._questions[place] for place in group if place in self._questions):
-            insort(self._chosen, question)
         for place in group:
             insort(self._chosen, place)
             for neighbour in (place - 1, place + 1):

@@ -13,14 +13,14 @@ from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, holed, is_broken_off, is_formal, unended
 from precis_text.decided_items import least_worths
 from precis_text.exchanges import (
-    answers,
+    asks_alone,
     chairs,
     contents,
     decides,
     is_courtesy,
     is_tag,
     leads,
-    unanswered,
+    needs_question,
 )
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
@@ -32,7 +32,7 @@ _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or 
 _LEADS = 0.5  # factor on the score of a message that leads through the meeting
 _CHAIRS = 0.1  # factor on the score of one that goes on to its next part
 _ANSWER = 0.3  # factor on the score of "No, not yet" or "A single one" without its question
-_ASKS = 0.3  # factor on the score of a message that only asks, without a short answer
+_ASKS_ALONE = 0.3  # factor on the score of a message that only asks, without a short answer
 _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
@@ -51,6 +51,7 @@ def worths(
     scores: Sequence[float],
     sizes: Sequence[int],
     questions: Mapping[int, int],
+    answered: Mapping[int, int],
     *,
     longer: float,
 ) -> list[float]:
@@ -60,11 +61,18 @@ def worths(
         scores: one for each unit, 0 to 1.
         sizes: words of each unit with its speaker's name.
         questions: the place of the question of each answer (`questions_of_answers`).
+        answered: the place of the short answer of each question (`short_answers`).
         longer: the length of the document over that of the summary.
     """
     least, most = _CONTENT
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
-    of_units = (contents(units), unended(units), holed(units), unanswered(units), section_weights(units))
+    of_units = (
+        contents(units),
+        unended(units),
+        holed(units),
+        asks_alone(units, answered),
+        section_weights(units),
+    )
     rows = zip(units, (None, *units[:-1]), scores, sizes, *of_units, strict=True)
     found = [
         score
@@ -77,8 +85,8 @@ def worths(
         * (_PART if points_to_a_part(unit.text) else 1.0)
         * (_FORMAL if is_formal(unit) else 1.0)
         * (_HOLE if has_hole else 1.0)
-        * (_ASKS if only_asks else 1.0)
-        for place, (unit, before, score, size, content, is_unended, has_hole, only_asks, weight) in enumerate(
+        * (_ASKS_ALONE if is_alone else 1.0)
+        for place, (unit, before, score, size, content, is_unended, has_hole, is_alone, weight) in enumerate(
             rows
         )
     ]
@@ -113,5 +121,5 @@ def _of_message(unit: TextUnit, before: TextUnit | None, content: float, questio
     factor *= _COURTESY if is_courtesy(unit) else 1.0
     factor *= _QUESTION if is_tag(unit) else 1.0
     factor *= _CHAIRS if chairs(unit) else _LEADS if leads(unit) else 1.0
-    factor *= _ANSWER if question is None and answers(unit, before) else 1.0
+    factor *= _ANSWER if question is None and needs_question(unit, before) else 1.0
     return factor * (1.0 if question else min(content, 1.0) ** 2)

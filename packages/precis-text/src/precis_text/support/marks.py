@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -246,7 +246,7 @@ class SourceText:
         return True
 
     @cached_property
-    def _definitions(self) -> dict[str, str]:
+    def _definitions(self) -> Mapping[str, str]:
         return definitions(self.text)
 
     @cached_property
