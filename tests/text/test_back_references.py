@@ -9,6 +9,7 @@ from precis_text.back_references import has_back_reference, has_inner_reference,
     "sentence",
     [
         "It is ready.",
+        "There the boat sank.",
         "But nobody came.",
         "\u201cThis is ours.\u201d",
         "For example, Ann sings.",
@@ -35,6 +36,8 @@ def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
     "sentence",
     [
         "Italy voted.",
+        "There are two ways to oil the lock.",
+        "There was a fire in the town.",
         "Ann: It is ready.",
         "The latterday saints met.",
         "Sie kommt.",

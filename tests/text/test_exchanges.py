@@ -80,6 +80,7 @@ def test_a_question_has_the_short_answer_of_the_next_speaker() -> None:
     }
     long = "The one near the harbour turns in the wind, as it did for a hundred years."
     assert short_answers(units_of(("Ben", "Can you close the mill?"), ("Ann", "Will do."))) == {0: 1}
+    assert short_answers(units_of(("Ben", "What can we close?"), ("Ann", "Oh yes!"))) == {}
     for answer in (("Ben", "Ann."), ("Ann", long), ("Ann", "Who knows?"), ("Ann", "Thanks, Ben.")):
         assert short_answers(units_of(asked, answer)) == {}
 

@@ -22,6 +22,7 @@ _FILLERS = COURTESIES.union(TABLE["fillers"].replace("'", " ").split())
 _DECISIONS = re.compile(TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
 _FINITE, _ENGLISH = (frozenset(TABLE[name].split()) for name in ("finite", "english"))
+_ASKS_WHAT = re.compile(r"\b(?:what|who|whom|whose|when|where|why|how|which)\b[^.!?]*\?$", re.IGNORECASE)
 _ECHO = re.compile(TABLE["echoes"])
 _WORDS = re.compile(r"[\w'’]+")
 _PHRASE = 4  # words from which on an answer that is not a sentence must be known to be English
@@ -56,6 +57,7 @@ def short_answers(units: Sequence[TextUnit]) -> dict[int, int]:
         if needs_question(unit, before)
         and len(unicode_words(_message(unit))) < _FEW
         and not only_greets(_message(unit))
+        and not (is_courtesy(unit) and _ASKS_WHAT.search(_message(before)))
     }
 
 
