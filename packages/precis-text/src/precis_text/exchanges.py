@@ -98,7 +98,7 @@ def needs_question(unit: TextUnit, before: TextUnit | None) -> bool:
 def _is_elliptical(answer: str) -> bool:
     """Check whether an answer agrees in a few words, is not a sentence ("With a bath", "Ann did"), or points back.
 
-    Of other languages than English it knows only "yes" and "no", and answers of one to three words.
+    In other languages than English this finds only "yes" and "no", and answers of one to three words.
     """
     words = _WORDS.findall(answer.lower().replace("’", "'"))
     if not words or len(words) >= 2 * _FEW:

@@ -105,7 +105,7 @@ class Pauses:
                 _close(kept, word, opens=opens)
                 is_after = True
             elif is_after and not word.strip(_MARKS) and (opens or word == ","):
-                if word == "," and kept[1:] and kept[-1] == "," and self._goes_on(kept[-2]):
+                if word == "," and kept[1:] and kept[-1] == "," and self._continues(kept[-2]):
                     kept.pop()
             else:
                 kept.append(word[0].upper() + word[1:] if capital and opens else word)
@@ -168,11 +168,11 @@ class Pauses:
         return told or list(words)
 
     def _whole_words(self, text: str) -> str:
-        """Leave out the beginning of a word that is said again as a whole: "what happ what happens"."""
+        """Leave out the beginning of a word that its speaker repeats as a whole: "what happ what happens"."""
         return _WORD_AGAIN.sub(r"\1 ", text) if self.language == "en" else text
 
-    def _goes_on(self, word: str) -> bool:
-        """Check whether a clause goes on behind a word, so that it needs no comma: "by , um , the wall"."""
+    def _continues(self, word: str) -> bool:
+        """Check whether a clause continues behind a word, so that it needs no comma: "by , um , the wall"."""
         return word.lower() in _table("repeated", self.language)
 
     def _once(self, words: Sequence[str]) -> list[str]:
