@@ -46,6 +46,7 @@ def chosen(*lines: str) -> list[str]:
         "Produced by Ann Ode and the Online Distributed Proofreading Team at https://pump.example",
         "Produced by Ann Ode, Ben Lee and the Online",
         "For more information about the pump, see Pumps 6.20.",
+        "For more details on the change logs for the month, visit the Factory mailing list.",
         "For further details, please refer to the manual of the pump.",
         "To learn more about pumps, see the pump house.",
         "Weitere Informationen zur Pumpe finden Sie im Heft.",

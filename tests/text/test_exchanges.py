@@ -291,6 +291,8 @@ def test_what_answers_decides_or_tells_is_no_greeting(text: str) -> None:
         "Hello everyone.",
         "Thanks, Berta.",
         "Thank you very much.",
+        "Mr. Chair, I'd like to thank the honourable member for his question.",
+        "Well, thank you all for joining us, taking the time out of your day to talk about your ideas.",
     ],
 )
 def test_what_only_greets_or_leads_goes(text: str) -> None:

@@ -187,6 +187,8 @@ def test_long_repetitions_take_no_long_time(said: str) -> None:
         ("We sold it. Nobody came :(", "We sold it. Nobody came"),
         ("We will surely pay ;)", "We will surely pay ;)"),
         ("We sold it (see below :)", "We sold it (see below :)"),
+        ("Then you ha you'll have the volume .", "Then you'll have the volume ."),
+        ("What you can you're cancelling now .", "What you can you're cancelling now ."),
         ("I do what I can I cannot do more.", "I do what I can I cannot do more."),
         ("The book the booksellers sold was stolen.", "The book the booksellers sold was stolen."),
         ("IT – the servers are down.", "IT – the servers are down."),
@@ -483,6 +485,8 @@ def test_what_only_opens_a_statement_is_found(said: str, opening: str) -> None:
         ("How was the old boat? Great! It is sold.",) * 2,
         ("It rained all day. Any other comments? Great! It is sold.", "It rained all day. It is sold."),
         ("We see what Ann is up to.",) * 2,
+        ("Yes fifty million is our aim to a profit , so .", "Yes fifty million is our aim to a profit ."),
+        ("It is so, and so.", "It is so, and so."),
     ],
 )
 def test_courtesies_and_short_broken_ends_are_not_shown(said: str, shown: str) -> None:

@@ -23,7 +23,7 @@ from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
-_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, BREAKS_OFF, UNHEARD = (
+_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN, BREAKS_OFF, UNHEARD = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
     for name in (
         "sounds",
@@ -32,12 +32,16 @@ _SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, BREAKS_OFF, UNH
         "unfollowed",
         "begun",
         "word_again",
+        "pronoun_again",
         "breaks_off",
         "unheard",
     )
 )
 _SMILEY, _SMILEY_LENGTH = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?[()]+\s*$"), 4
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
+_TAIL = re.compile(
+    r"(?<=\w)(?<!\bso)(?<!\bwell)(?<!\bright)\s?,\s(?:so|and|but)(?=\s?\.?$)"
+)  # "That is our aim, so."
 _WORD = r"[^\W\d_][\w'’]*+"
 _AGAIN = re.compile(rf"\b({_WORD}(?: {_WORD}){{0,4}})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
 _ADDED = rf"((?: (?:{_TABLE['emphases']}))?)"
@@ -130,7 +134,7 @@ class Pauses:
         shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
         opening = self._opening_words(shown)
         rest = shown.removeprefix(opening).lstrip()
-        return _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest)
+        return _TAIL.sub("", _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest))
 
     def _opening_words(self, text: str) -> str:
         """Return "Okay, so" before a subject or a comma; "Right, we" has one, "Right, left and centre" has none."""
@@ -169,7 +173,7 @@ class Pauses:
 
     def _whole_words(self, text: str) -> str:
         """Leave out the beginning of a word that its speaker repeats as a whole: "what happ what happens"."""
-        return _WORD_AGAIN.sub(r"\1 ", text) if self.language == "en" else text
+        return _WORD_AGAIN.sub(r"\1 ", _PRONOUN_AGAIN.sub("", text)) if self.language == "en" else text
 
     def _continues(self, word: str) -> bool:
         """Check whether a clause continues behind a word, so that it needs no comma: "by , um , the wall"."""
