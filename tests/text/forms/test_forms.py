@@ -506,7 +506,8 @@ def test_a_turn_is_cut_at_a_sentence_and_said_to_be_whole() -> None:
     passages = Passages(
         "Ann: Good morning. The roof of the mill leaks. The firm comes on Monday to mend it.\nBob: Hm."
     )
-    source = ScoredText(passages, extraction_units(passages.text), [1, 1], [0.9, 0.1], 20.0)
+    units = extraction_units(passages.text)
+    source = ScoredText(passages, units, [1] * len(units), [0.9] * (len(units) - 1) + [0.1], 20.0)
     roof, firm = "Ann: The roof of the mill leaks.", "The firm comes on Monday to mend it."
     for length, text in ((make_length(sentences=2), f"{roof} {firm}"), (make_length(words=12), roof)):
         made = formed(make_form(type="tldr"), source, length, len)

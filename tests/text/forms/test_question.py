@@ -312,7 +312,7 @@ def test_an_answer_with_letters_of_the_heading_above_it_may_be_chosen() -> None:
 
 def test_a_short_answer_is_shown_with_the_turn_that_asks() -> None:
     chat = (
-        "Ann: The printer has the text. Will the flyers be ready on time?\nBob: Yes, on Friday.\n"
+        "Ann: We print. Will the flyers be ready on time?\nBob: Yes, on Friday.\n"
         "Cem: The tent of the choir leaks at the seam.\nAnn: We need the repair kit from the cellar."
     )
     assert answer(chat, "When will the flyers be ready?").text == "\n".join(chat.split("\n")[:2])

@@ -31,7 +31,7 @@ from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import AGENDA, NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
 
-_LONG_TURN = 20  # words
+_LONG_TURN = 10  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
@@ -215,7 +215,7 @@ def _units_of_turn(turn: Turn, document: str) -> list[TextUnit]:
     if not turn.text:
         return []
     whole = TextUnit(visible(turn.line), turn.start, turn.stop, aside=turn.is_notice, speaker=turn.speaker)
-    if len(turn.text.split()) <= _LONG_TURN:
+    if turn.is_notice or len(turn.text.split()) <= _LONG_TURN:
         return [whole]
     body = blank_sounds(document[turn.body : turn.stop])
     sentences = split_sentences(body)
@@ -419,7 +419,7 @@ def _cut(text: str, start: int, speakers: frozenset[str], asides: Asides) -> Ite
         return
     named = speaker_of(text)
     speaker = named if named in speakers else ""
-    is_turn = speaker and len(words) <= _LONG_TURN
+    is_turn = speaker and len(words) - len(speaker.split()) <= _LONG_TURN
     text = blank_sounds(text) if speaker and not is_turn else text
     sentences = [" ".join(words)] if is_turn else _cited(split_sentences(text))
     begins = unit_starts(text, sentences)
