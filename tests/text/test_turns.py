@@ -220,7 +220,6 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
         "Player 1: I do not move\nPlayer 2: Then I win",
         "Article 1: The buyer pays\nArticle 2: The seller does not pay",
         "Witness 1: At nine\nWitness 2: I did not look at a clock.",
-        "#Person1#: Why did you not look?\n#Person2#: It was dark.\n#Person1#: At nine?",
     ],
 )
 def test_who_has_a_number_for_a_name_speaks(chat: str) -> None:
@@ -228,11 +227,6 @@ def test_who_has_a_number_for_a_name_speaks(chat: str) -> None:
     assert [unit.text for unit in units] == chat.split("\n")
     assert [unit.speaker for unit in units] == [line.partition(":")[0] for line in chat.split("\n")]
     assert not any(unit.heading or unit.aside for unit in units)
-
-
-def test_tags_and_numbers_between_hashes_do_not_speak() -> None:
-    listed = "#TODO#: fix the roof\n#TODO#: paint the walls\n#1#: sell the boat\n#1#: buy a boat"
-    assert not any(unit.speaker for unit in extraction_units(listed))
 
 
 def test_a_french_colon_has_a_space_before_it() -> None:

@@ -482,13 +482,13 @@ def wide(width: int) -> str:
     return ("Word " * width)[: width - 1].rstrip().ljust(width, "s")
 
 
-def test_a_turn_of_10_words_is_one_unit() -> None:
+def test_a_turn_of_20_words_is_one_unit() -> None:
     turns = "Ann: {} We left.\nBob: Yes.\nAnn: Fine.\nBob: Bye."
-    for spoken, count in ((8, 1), (9, 2)):  # and the last two words
+    for spoken, count in ((18, 1), (19, 2)):  # and the last two words
         said = " ".join(["Go", *["on"] * (spoken - 2), "now."])
         assert len(texts(turns.format(said))) == 3 + count
     stamped = "[10:01] Ann: {} We left.\n[10:02] Bob: Yes.\n[10:03] Ann: Fine."
-    for spoken, count in ((8, 1), (9, 2)):  # a name in a chat is no word of the message
+    for spoken, count in ((18, 1), (19, 2)):  # a name in a chat is no word of the message
         said = " ".join(["Go", *["on"] * (spoken - 2), "now."])
         found = extraction_units(stamped.format(said))
         assert len(found) == 2 + count

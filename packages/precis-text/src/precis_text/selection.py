@@ -24,8 +24,8 @@ from precis_text.words import length_in_words, unicode_words
 _SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
 _HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
 _USED = 0.85  # least share of a cap in words or tokens that is used, if the document has it
-_SMALL = 40  # words of a cap below which a poor unit costs more than room that stays unused
-_SMALL_TOKENS = 56
+# Words and tokens of a cap below which a poor unit costs more than room that stays unused; in talks
+_SMALL, _SMALL_SPOKEN = (40, 56), (20, 28)
 _NEARLY = 0.7  # least worth that may replace the best unit, relative to it, if that one does not fit
 _JUNK = 0.05  # least worth that fills a cap with messages of a conversation, relative to the best
 _AGAIN = 64  # best groups that are read again after each choice
@@ -84,9 +84,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     ends with a question together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are
     chosen already, if it has only one or two words, or if it does not fit. Units with at least half the worth may
     replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half the worth of the best fill
-    a cap. A cap of at least 40 words or 56 tokens is then filled with the best of the others until 85% of it are used,
-    if the document has that many. Messages with less than 5% of the best worth stay out, and fragments of fewer than
-    five words. If no unit fits, the best one is chosen and the caller truncates it.
+    a cap. A cap of at least 40 words or 56 tokens, or half of that in talks, is then filled with the best of the others
+    until 85% of it are used, if the document has that many. Messages with less than 5% of the best worth stay out, and
+    fragments of fewer than five words. If no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -118,18 +118,19 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
             waiting.choose(extract.add(new))
             if _may_end(length, extract.written, extract.spent, words):
                 least = max(least, _HALF * waiting.most)
-    if extract.chosen and _is_filled(length.cap):
+    is_spoken = any(unit.speaker for unit in read.units)
+    if extract.chosen and _is_filled(length.cap, is_spoken=is_spoken):
         waiting.put_back(passed)
-        is_spoken = any(unit.speaker for unit in read.units)
         _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
     return sorted(extract.chosen or [waiting.best])
 
 
-def _is_filled(cap: Cap | None) -> bool:
+def _is_filled(cap: Cap | None, *, is_spoken: bool) -> bool:
     """Return whether poorer units fill what is left of a cap: one in words or tokens that is not small."""
+    words, tokens = _SMALL_SPOKEN if is_spoken else _SMALL
     if isinstance(cap, Words):
-        return cap.count >= _SMALL
-    return isinstance(cap, Tokens) and cap.count >= _SMALL_TOKENS
+        return cap.count >= words
+    return isinstance(cap, Tokens) and cap.count >= tokens
 
 
 class _Extract:

@@ -27,9 +27,6 @@ _MOST_WORDS = 6  # of a speaker's name
 NAMED = re.compile(r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Rt. Hon. Ann Lee: "
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
-_NAMELESS = re.compile(
-    r"#[^\W\d_]+[ _-]?\d+#"
-)  # what stands for a name that was taken out: "#Person1#: Hello."
 AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a number; "User 1" speaks
 _PART = re.compile(rf"(?:{AGENDA}) \d{{1,2}}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
@@ -196,7 +193,7 @@ def speaker_of(line: str) -> str:
     is_label = (
         (words[0].rstrip(".") in _LABELS and name != "A")
         or len(words) > _MOST_WORDS
-        or (name[0] in _ITEM_MARKS and not _NAMELESS.fullmatch(name))
+        or name[0] in _ITEM_MARKS
     )
     return "" if is_label else name
 

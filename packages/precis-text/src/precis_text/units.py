@@ -31,7 +31,7 @@ from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import AGENDA, NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
 
-_LONG_TURN = 10  # words
+_LONG_TURN = 20  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
