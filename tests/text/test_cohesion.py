@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from precis_text.cohesion import announces, asks, denied, goes_on, halves, holed, is_part, unended
-from precis_text.units import TextUnit, extraction_units
+from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_part, unended
+from precis_text.units import TextUnit
 
 
 def unit(text: str, *, heading: bool = False) -> TextUnit:
@@ -149,22 +149,3 @@ def test_headings_and_asides_do_not_decide_whether_sentences_have_an_end_mark() 
     ]
     others = [unit("Opening times", heading=True), replace(unit("Photo: the quay"), aside=True)] * 4
     assert unended([*told, *others])[:5] == [False, False, False, True, False]
-
-
-@pytest.mark.parametrize(
-    ("text", "denies"),
-    [
-        ("That is not true.", True),
-        ("But this is simply a rumour, Ann.", True),
-        ("We never said so.", True),
-        ("They denied it.", True),
-        ("It is wrong to say that.", False),
-        ("They did not say that the bank had closed.", False),
-        ("He denied that he sold the boat.", False),
-        ("That is a mistake of the old board.", False),
-        ("This is right.", False),
-    ],
-)
-def test_a_denial_speaks_of_the_sentence_before_it(text: str, denies: bool) -> None:
-    before, after = extraction_units(f"The mayor sold the boat of the school. {text}")
-    assert denied(before, after) == denies

@@ -360,27 +360,3 @@ def test_a_turn_that_ends_with_a_question_is_shown_with_its_short_answer() -> No
     for other in ("Ann: Yes, on Friday.", "Bob: Yes, why on Friday?"):
         chat = FLYERS.replace("Bob: Yes, on Friday.", other)
         assert extract(chat, [0.9, 0.0, 0.0, 0.0, 0.0], words=12) == first
-
-
-@pytest.mark.parametrize(
-    "denial",
-    [
-        "I do not believe a word of that.",
-        "That is not true.",
-        "But that's a lie.",
-        "She denied it.",
-        "Just kidding!",
-        "Not!",
-    ],
-)
-def test_a_claim_is_chosen_only_with_its_denial(denial: str) -> None:
-    claim, rest = (
-        "The mayor stole the money of the school.",
-        "Bob: The swans have young ones.\nAnn: My sister came.",
-    )
-    chat = f"Ann: Some people in the town spread a silly rumour, and I hate that. {claim} {denial}\n{rest}"
-    units = extraction_units(chat)
-    assert [unit.text for unit in units][1:3] == [claim, denial]
-    for words in (8, 10, 16, 20, 30):
-        chosen = choose(Read(units), [0.2, 0.9, 0.1, 0.3, 0.3], make_length(words=words), words=words)
-        assert (1 in chosen) <= (2 in chosen)

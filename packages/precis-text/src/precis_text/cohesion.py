@@ -22,7 +22,6 @@ _BELOW, _FOLLOWS, _FORMAL, _HOLES, _LOST, _CUT = (
     re.compile("|".join(_TABLE[name].split("\n")))
     for name in ("below", "follows", "formal", "holes", "lost", "cut")
 )
-_DENIALS = re.compile("|".join(filter(None, _TABLE["denials"].split("\n"))), re.IGNORECASE)
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
@@ -53,11 +52,6 @@ def announces(unit: TextUnit) -> bool:
     """Check whether a unit says nothing without the next one: "The parts:", "Below are hints", "It goes as follows"."""
     points = _BELOW.match(unit.text) or _FOLLOWS.search(unit.text)
     return (unit.text.endswith((":", "：")) or points is not None) and not unit.speaker
-
-
-def denied(before: TextUnit, unit: TextUnit) -> bool:
-    """Check whether a sentence denies the one before it, of the same speaker: "I do not believe a word of that."."""
-    return before.speaker == unit.speaker and _DENIALS.search(unit.text) is not None
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:

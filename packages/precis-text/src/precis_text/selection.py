@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, denied, goes_on, halves, is_part
+from precis_text.cohesion import announces, goes_on, halves, is_part
 from precis_text.decided_items import decided_words
 from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
@@ -78,8 +78,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
-    that refers to the one before it is chosen after that one or together with it, and one that ends in a colon, or that
-    its speaker then denies, after the next one. A unit is worth the more, the more readers understand it after the
+    that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
+    the next one. A unit is worth the more, the more readers understand it after the
     chosen units before it (`standalone`). A decision that answers is chosen together with its question, and a turn that
     ends with a question together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are
     chosen already, if it has only one or two words, or if it does not fit. Units with at least half the worth may
@@ -246,11 +246,7 @@ class _Waiting:
         ]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
         starts = [is_written and half and on for half, on in zip(small, follows, strict=True)]
-        ends = [*(denied(unit, after) for unit, after in pairwise(units)), False]
-        is_open = [
-            cut or end or announces(unit)
-            for cut, end, unit in zip([*starts[1:], False], ends, units, strict=True)
-        ]
+        is_open = [cut or announces(unit) for cut, unit in zip([*starts[1:], False], units, strict=True)]
         self._needs = [
             None if is_out[place] else _needed(units, place, is_out, is_open, is_written=is_written)
             for place in range(len(units))
