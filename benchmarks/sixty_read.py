@@ -178,7 +178,11 @@ def main() -> None:
             parser.error(f"no verdicts in {FOUND.name}: write the pages with --out, and have them read")
         read = tomllib.loads(FOUND.read_text(encoding="utf-8"))["read"]
         for seed in dict.fromkeys(row["seed"] for row in read):
-            print(f"\nseed {seed}\n\n{counted([row for row in read if row['seed'] == seed])}")
+            rows = [row for row in read if row["seed"] == seed]
+            print(f"\nseed {seed}\n\n{counted(rows)}")
+            unseen = [row for row in rows if not row.get("seen")]
+            if len(unseen) < len(rows):
+                print(f"\nseed {seed}, unseen documents\n\n{counted(unseen)}")
         return
     if asked.data is None or asked.former is None:
         parser.error("--out needs --data and --former")

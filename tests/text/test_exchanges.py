@@ -81,6 +81,8 @@ def test_a_question_has_the_short_answer_of_the_next_speaker() -> None:
     long = "The one near the harbour turns in the wind, as it did for a hundred years."
     assert short_answers(units_of(("Ben", "Can you close the mill?"), ("Ann", "Will do."))) == {0: 1}
     assert short_answers(units_of(("Ben", "What can we close?"), ("Ann", "Oh yes!"))) == {}
+    assert short_answers(units_of(("Ben", "Do you know who closed it?"), ("Ann", "Yes."))) == {0: 1}
+    assert short_answers(units_of(("Ben", "What about Friday?"), ("Ann", "Sure."))) == {0: 1}
     for answer in (("Ben", "Ann."), ("Ann", long), ("Ann", "Who knows?"), ("Ann", "Thanks, Ben.")):
         assert short_answers(units_of(asked, answer)) == {}
 
@@ -95,6 +97,10 @@ def test_a_question_has_the_short_answer_of_the_next_speaker() -> None:
         ("This is agenda number 69.", True),
         ("We got five minutes more to talk about this.", True),
         ("We'll move the pump to the wall.", False),
+        ("We will go ahead, and sell the boat.", False),
+        ("We will continue, but the bank does not pay.", False),
+        ("We will move down to the second floor in May.", False),
+        ("We lost forty minutes for this.", False),
         ("We can continue the work on the wall in May.", False),
         ("The pump runs ten minutes.", False),
         ("Ann said that we'll move on to Rome.", False),
@@ -300,7 +306,14 @@ def test_what_only_greets_or_leads_goes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Cancelled, thank you.", "Thanks, Cancelled.", "Danke, Abgelehnt.", "Gracias, Rechazado."]
+    "text",
+    [
+        "Thanks for joining and taking time with the vote, which we lost.",
+        "Cancelled, thank you.",
+        "Thanks, Cancelled.",
+        "Danke, Abgelehnt.",
+        "Gracias, Rechazado.",
+    ],
 )
 def test_a_decision_is_no_name(text: str) -> None:
     assert not is_courteous(text)

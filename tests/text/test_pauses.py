@@ -189,6 +189,8 @@ def test_long_repetitions_take_no_long_time(said: str) -> None:
         ("We sold it (see below :)", "We sold it (see below :)"),
         ("Then you ha you'll have the volume .", "Then you'll have the volume ."),
         ("What you can you're cancelling now .", "What you can you're cancelling now ."),
+        ("The port the portal shows is open.", "The port the portal shows is open."),
+        ("They won they'll wonder why.", "They won they'll wonder why."),
         ("I do what I can I cannot do more.", "I do what I can I cannot do more."),
         ("The book the booksellers sold was stolen.", "The book the booksellers sold was stolen."),
         ("IT – the servers are down.", "IT – the servers are down."),

@@ -93,12 +93,14 @@ def test_the_longer_a_conversation_the_more_a_message_has_to_say(longer: float, 
 @pytest.mark.parametrize(
     ("chair", "factor"),
     [
-        ("Let's move on to the next pump and the wall of the well.", 0.1),
-        ("We'll see the pump and the wall of the well.", 0.5),
+        ("Let's move on to the next item, the pump and the wall of the well.", 0.1),
+        ("We'll see the next item, the pump and the wall of the well.", 0.5),
     ],
 )
 def test_who_leads_through_a_meeting_decides_nothing_and_says_little(chair: str, factor: float) -> None:
-    assert of_message(chair) == factor * of_message("They talk about the pump and the wall of the well.")
+    assert of_message(chair) == factor * of_message(
+        "They talk about the next item, the pump and the wall of the well."
+    )
     assert of_message("Let's buy the pump and the wall of the well.") > of_message(chair)
 
 

@@ -22,7 +22,10 @@ _FILLERS = COURTESIES.union(TABLE["fillers"].replace("'", " ").split())
 _DECISIONS = re.compile(TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
 _FINITE, _ENGLISH = (frozenset(TABLE[name].split()) for name in ("finite", "english"))
-_ASKS_WHAT = re.compile(r"\b(?:what|who|whom|whose|when|where|why|how|which)\b[^.!?]*\?$", re.IGNORECASE)
+_ASKS_WHAT = re.compile(  # "What do we need?", but "Do you know who paid?" and "What about Friday?"
+    r"(?:^|[.!?] )(?:(?:and|but|so),? )?(?:what(?! about)|who|whom|whose|where|why|how(?! about)|which)\b[^.!?]*\?$",
+    re.IGNORECASE,
+)
 _ECHO = re.compile(TABLE["echoes"])
 _WORDS = re.compile(r"[\w'’]+")
 _PHRASE = 4  # words from which on an answer that is not a sentence must be known to be English

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from precis_text.abbreviations import meanings_in, spelled_out
 from precis_text.length import Cap, Length, Tokens, Words, holds
-from precis_text.selection import choose, join_units, shown_texts
+from precis_text.selection import Units, choose, join_units, shown_texts
 from precis_text.units import TextUnit
 from precis_text.words import length_in_words
 
@@ -20,17 +19,9 @@ _MOST = 0.1  # largest share of a cap that is kept free
 _LEAST = 0.85  # least length of the second choice, relative to the first
 
 
-class _Read(Protocol):
-    @property
-    def units(self) -> Sequence[TextUnit]: ...
-
-    @property
-    def tokens(self) -> Sequence[int]: ...
-
-
 def extract_units(
     document: str,
-    read: _Read,
+    read: Units,
     scores: Sequence[float],
     length: Length,
     *,
@@ -59,11 +50,8 @@ def extract_units(
     if smaller is None:
         return first
     second = told(chosen(replace(length, cap=smaller, min_words=0)))
-    return (
-        second
-        if _is_better(document, first, second, length, best=_best(read.units, units, scores))
-        else first
-    )
+    best = _best(read.units, units, scores)
+    return second if _is_better(document, first, second, length, best=best) else first
 
 
 def _best(all_units: Sequence[TextUnit], units: Sequence[TextUnit], scores: Sequence[float]) -> TextUnit:

@@ -37,7 +37,7 @@ _SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN,
         "unheard",
     )
 )
-_SMILEY, _SMILEY_LENGTH = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?[()]+\s*$"), 4
+_SMILEY = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?(?:\)+|\(+)\s*$")
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 _TAIL = re.compile(
     r"(?<=\w)(?<!\bso)(?<!\bwell)(?<!\bright)\s?,\s(?:so|and|but)(?=\s?\.?$)"
@@ -134,7 +134,8 @@ class Pauses:
         shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
         opening = self._opening_words(shown)
         rest = shown.removeprefix(opening).lstrip()
-        return _TAIL.sub("", _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest))
+        told_rest = _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest)
+        return _TAIL.sub("", told_rest) if self.language == "en" else told_rest
 
     def _opening_words(self, text: str) -> str:
         """Return "Okay, so" before a subject or a comma; "Right, we" has one, "Right, left and centre" has none."""
@@ -253,7 +254,8 @@ def _capital_of(begun: re.Match[str]) -> str:
 
 def _without_smiley(text: str) -> str:
     """Return a text without a smiley at its end, which may close a bracket as well."""
-    return text if "(" in text[:-_SMILEY_LENGTH] else _SMILEY.sub("", text)
+    smiley = _SMILEY.search(text)
+    return text if smiley is None or "(" in text[: smiley.start()] else text[: smiley.start()]
 
 
 def _says_nothing(sentence: str) -> bool:

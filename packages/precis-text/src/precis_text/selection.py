@@ -79,14 +79,14 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
 
     Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
     that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
-    the next one. A unit is worth the more, the more readers understand it after the
-    chosen units before it (`standalone`). A decision that answers is chosen together with its question, and a turn that
-    ends with a question together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are
-    chosen already, if it has only one or two words, or if it does not fit. Units with at least half the worth may
-    replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at least half the worth of the best fill
-    a cap. A cap of at least 40 words or 56 tokens, or half of that in talks, is then filled with the best of the others
-    until 85% of it are used, if the document has that many. Messages with less than 5% of the best worth stay out, and
-    fragments of fewer than five words. If no unit fits, the best one is chosen and the caller truncates it.
+    the next one. A unit is worth the more, the more readers understand it after the chosen units before it
+    (`standalone`). A decision that answers is chosen together with its question, and a turn that ends with a question
+    together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are chosen already, if it
+    has only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it while
+    nothing is chosen). Beyond `words`, units with at least half the worth of the best fill a cap. A cap of at least 40
+    words or 56 tokens, or half of that in talks, is then filled with the best of the others until 85% of it are used,
+    if the document has that many. Messages with less than 5% of the best worth stay out, and fragments of fewer than
+    five words. If no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.

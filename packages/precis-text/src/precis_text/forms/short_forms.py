@@ -139,13 +139,13 @@ class KeyPoints(Form):
             else replace(line, shown=without_item_mark(line.shown))
             for line in lines
         ]
-        texts = meanings_told(
-            source.document,
-            [line.shown for line in named],
-            lambda points: holds(
-                length.cap, "\n".join(points), lambda _: sys.maxsize
-            ),  # no tokens are counted here
-        )
+
+        def fits(
+            points: Sequence[str],
+        ) -> bool:  # only a model counts tokens, so that a cap in tokens is full
+            return holds(length.cap, "\n".join(points), lambda _: sys.maxsize)
+
+        texts = meanings_told(source.document, [line.shown for line in named], fits)
         return [replace(line, shown=text) for line, text in zip(named, texts, strict=True)]
 
     def _fewest(self, source: ScoredText) -> int:
