@@ -1,16 +1,21 @@
 """Does a summary depend on the other documents of its batch? Counts greedy fp32 summaries that change.
 
     python -m benchmarks.batch_invariance --model RUN --documents FILE.jsonl [--limit 200] [--batch-size 8] [--seed 0]
+    python -m benchmarks.batch_invariance --model writer --documents FILE.jsonl [--limit 200] [--words 40] [--out OUT]
 
 Every document is summarized by itself, in batches sorted by length, and in batches of random order. In random order,
 short documents carry much padding. Where a summary differs, the command prints the gap between the two best
 log-probabilities at the first differing token. A gap below rounding explains the difference.
 
 A writer (a causal language model, or an endpoint) gets the documents one at a time, together, and in another order.
+It keeps each summary in the folder OUT. The same command goes on with what is missing there; what is left of a company
+is then summarized together.
 """
 
 import argparse
+import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,19 +59,58 @@ def with_strangers(summarizer: Summarizer, documents: list[str], *, batch_size: 
     return texts
 
 
-def told_of_writer(writer: Writer, documents: list[str], *, seed: int) -> list[str]:
-    """Return a line for each batch: how many of a writer's summaries equal the single-document ones."""
-    single = [writer.summarize([document])[0].text for document in documents]
-    order = list(range(len(documents)))
-    random.Random(seed).shuffle(order)
-    shuffled = dict(zip(order, writer.summarize([documents[row] for row in order]), strict=True))
+def kept(file: Path | None) -> dict[int, str]:
+    """Return the summaries that `file` holds, by the place of their document."""
+    return dict(map(json.loads, file.read_text().splitlines())) if file and file.exists() else {}
+
+
+def in_company(
+    writer: Writer,
+    documents: list[str],
+    companies: Sequence[Sequence[int]],
+    *,
+    words: int | None,
+    file: Path | None,
+) -> list[str]:
+    """Summarize each company of documents (places in `documents`) with one call; add each summary to `file` at once."""
+    texts = kept(file)
+    for company in companies:
+        left = [place for place in company if place not in texts]
+        for place, summary in zip(
+            left, writer.stream([documents[place] for place in left], words=words), strict=True
+        ):
+            texts[place] = summary.text
+            if file:
+                with file.open("a") as stream:
+                    print(json.dumps([place, summary.text]), file=stream)
+    return [texts[place] for place in range(len(documents))]
+
+
+def told_of_writer(
+    writer: Writer, documents: list[str], *, seed: int, words: int | None = None, out: Path | None = None
+) -> list[str]:
+    """Return a line for each company: how many of a writer's summaries equal the single-document ones."""
+    places = list(range(len(documents)))
+    shuffled = random.Random(seed).sample(places, len(places))
     companies = {
-        "together": [summary.text for summary in writer.summarize(documents)],
-        "together in another order": [shuffled[row].text for row in range(len(documents))],
+        "alone": [[place] for place in places],
+        "together": [places],
+        "together in another order": [shuffled],
     }
+    texts = {
+        name: in_company(
+            writer,
+            documents,
+            company,
+            words=words,
+            file=out / f"{name.replace(' ', '_')}.jsonl" if out else None,
+        )
+        for name, company in companies.items()
+    }
+    single = texts.pop("alone")
     return [
-        f"{name}: {sum(map(str.__eq__, single, texts))} of {len(documents)} equal to the single-document summary"
-        for name, texts in companies.items()
+        f"{name}: {sum(map(str.__eq__, single, found))} of {len(documents)} equal to the single-document summary"
+        for name, found in texts.items()
     ]
 
 
@@ -93,12 +137,19 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--words", type=int, help="for a writer: at most this many words a summary")
+    parser.add_argument("--out", type=Path, help="for a writer: folder that keeps the summaries")
     arguments = parser.parse_args()
     pairs = read_pairs(arguments.documents, need_summary=False, skip_bad=True, limit=arguments.limit)
     documents = [pair.document for pair in pairs]
     if locate(arguments.model).is_writer:
         writer = open_writer(arguments.model, choose=passage_choice())
-        print("\n".join(told_of_writer(writer, documents, seed=arguments.seed)))
+        if arguments.out:
+            arguments.out.mkdir(parents=True, exist_ok=True)
+        told = told_of_writer(
+            writer, documents, seed=arguments.seed, words=arguments.words, out=arguments.out
+        )
+        print("\n".join(told))
         return
     summarizer = Summarizer.from_pretrained(arguments.model, dtype=torch.float32)
     summarizer.settings = replace(

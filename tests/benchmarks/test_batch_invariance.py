@@ -33,10 +33,30 @@ def test_a_writer_whose_texts_depend_on_their_company_is_counted(tmp_path: Path)
     class Forgetful:
         """Gives every document of a company the first one's summary."""
 
-        def summarize(self, documents: list[str]) -> list[Summary]:
+        def stream(self, documents: list[str], **options: int | None) -> list[Summary]:
             return writer.summarize(documents) if len(documents) == 1 else [first] * len(documents)
 
     together, _ = told_of_writer(Forgetful(), DOCUMENTS, seed=0)  # type: ignore[arg-type]
     alone = [writer.summarize([text])[0].text for text in DOCUMENTS]
     assert alone.count(first.text) < len(DOCUMENTS)
     assert together == f"together: {alone.count(first.text)} of 3 equal to the single-document summary"
+
+
+def test_what_is_kept_is_not_made_again(tmp_path: Path) -> None:
+    writer = open_writer(str(save_llama(tmp_path / "llama")), check="free")
+    told = told_of_writer(writer, DOCUMENTS, seed=0, words=9, out=tmp_path)
+    alone = tmp_path / "alone.jsonl"
+    lines = alone.read_text().splitlines()
+    alone.write_text("\n".join(lines[:2]) + "\n")
+    asked: list[str] = []
+
+    class Counting:
+        """Notes which documents it is asked for."""
+
+        def stream(self, documents: list[str], *, words: int | None) -> list[Summary]:
+            asked.extend(documents)
+            return writer.summarize(documents, words=words)
+
+    assert told_of_writer(Counting(), DOCUMENTS, seed=0, words=9, out=tmp_path) == told  # type: ignore[arg-type]
+    assert asked == DOCUMENTS[2:]
+    assert alone.read_text().splitlines() == lines
