@@ -87,7 +87,13 @@ def test_a_noun_that_nothing_named_points_to_another_sentence(sentence: str, poi
         ("The boats are in supplementary Table S3.", True),
         ("The Board requested additional information from the harbour.", False),
         ("The seller hands over additional data and supporting materials.", False),
+        ("Ann Lee ( left ) waves from the boat.", True),
+        ("Ann Lee (far right, in white) waves from the boat.", True),
+        ("They turned (right after the boat) to the harbour.", False),
+        ("The call f(left) returns the boat.", False),
     ],
 )
-def test_a_numbered_file_is_a_part_of_a_document(sentence: str, points: bool) -> None:
+def test_a_numbered_file_or_a_person_in_a_picture_is_a_part_of_a_document(
+    sentence: str, points: bool
+) -> None:
     assert points_to_a_part(sentence) is points

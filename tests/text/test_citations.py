@@ -59,6 +59,18 @@ def test_marks_of_quoted_mail_go_where_indented_lines_were_joined() -> None:
         ),
         ("It helps to build a ] house ( ) here.", "It helps to build a house here."),
         ("Mice sleep (e.g., Lee et al., 2001; Kim and Park, 2004a) at night.", "Mice sleep at night."),
+        ("It is a trap (see below for definition).", "It is a trap."),
+        ("Please note that the trap is shut.", "The trap is shut."),
+        ("It should be noted that mice sleep.", "Mice sleep."),
+        ("We would like to inform you that our traps are sold.", "Our traps are sold."),
+        ("Interestingly, mice sleep.", "Mice sleep."),
+        ("Cabe destacar que los ratones duermen.", "Los ratones duermen."),
+        ("Il est à noter que la souris dort.", "La souris dort."),
+        ("Please note that down.", "Please note that down."),
+        (
+            "Note that day, and remember that the trap is shut.",
+            "Note that day, and remember that the trap is shut.",
+        ),
     ],
 )
 def test_references_are_left_out(text: str, shown: str) -> None:

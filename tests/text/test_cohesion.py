@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_part, unended
+from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_aim, is_part, unended
 from precis_text.units import TextUnit
 
 
@@ -149,3 +149,22 @@ def test_headings_and_asides_do_not_decide_whether_sentences_have_an_end_mark() 
     ]
     others = [unit("Opening times", heading=True), replace(unit("Photo: the quay"), aside=True)] * 4
     assert unended([*told, *others])[:5] == [False, False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        ("Next, we measured the roots of the plants in the wet soil.", True),
+        ("To test the new pump, the water of the well was measured.", True),
+        ("In order to find out why, we examined the wall from within.", True),
+        ("The water of both wells was carefully collected and then measured in a tank.", True),
+        ("Next, we measured the roots and found them dry.", False),
+        ("To test the new pump, we measured the water, which rose by 3 cm.", True),
+        ("The water of both wells was measured at 14 litres.", False),
+        ("No water was measured in any of the two wells.", False),
+        ("The water of both wells was sold.", False),
+    ],
+)
+def test_what_was_done_is_no_finding(text: str, is_said: bool) -> None:
+    assert is_aim(unit(text)) is is_said
+    assert not is_aim(replace(unit(text), speaker="Ann"))

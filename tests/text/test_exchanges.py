@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,10 +17,12 @@ from precis_text.exchanges import (
     is_courtesy,
     leads,
     needs_question,
+    pieces,
     questions_of_answers,
     short_answers,
+    speaks_of_meeting,
 )
-from precis_text.units import TextUnit
+from precis_text.units import TextUnit, extraction_units
 
 
 def said(text: str, speaker: str = "Ann", **more: Any) -> TextUnit:
@@ -326,3 +329,53 @@ def test_a_long_sentence_is_known_at_once() -> None:
     assert not only_greets(long)
     assert time.process_time() - start < 1
     assert is_frame("so, " * 37 + "that's all")
+
+
+def of_two(first: str, count: int = 20) -> list[TextUnit]:
+    """Units of two speakers, of whom Ben says `first` and then whole sentences."""
+    whole = "".join(f"Ben: Boat {number} is dry.\nAnn: So is boat {number}.\n" for number in range(count))
+    return extraction_units(f"Ann: We keep the boats.\nBen: {first}\n{whole}")
+
+
+@pytest.mark.parametrize(
+    ("first", "is_piece"),
+    [
+        ("so you can use the boat here.", True),
+        ("The boat that we bought from the", True),
+        ("So you can use the boat here.", False),
+    ],
+)
+def test_a_piece_of_a_sentence_starts_small_or_has_no_end_where_its_speaker_writes_otherwise(
+    first: str, is_piece: bool
+) -> None:
+    assert pieces(of_two(first)) == [False, is_piece, *40 * [False]]
+    assert not any(pieces(of_two(first, count=8)))  # too few messages to know
+
+
+def test_who_writes_small_does_not_break_off() -> None:
+    small = "".join(f"Ben: boat {number} is dry\nAnn: So is boat {number}.\n" for number in range(24))
+    assert not any(pieces(extraction_units(small)))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"),
+    [
+        ("The meeting is going to follow our agenda.", True),
+        ("Are we supposed to read the digits now?", True),
+        ("I will take the minutes and share my screen.", True),
+        ("The next slide has the boats.", True),
+        ("The meeting agreed to sell the boats.", False),
+        ("We present the boats and sign the contract.", False),
+    ],
+)
+def test_a_message_may_speak_of_the_meeting_itself(text: str, is_said: bool) -> None:
+    unit = TextUnit(f"Ann: {text}", 0, 1, speaker="Ann")
+    assert speaks_of_meeting(unit) is is_said
+    assert not speaks_of_meeting(replace(unit, speaker=""))
+
+
+def test_a_message_of_two_courtesies_is_one() -> None:
+    units = extraction_units(
+        "Ann: Hello. How are you doing today?\nBen: Hello. My leg hurts.\nAnn: The boat is dry."
+    )
+    assert [is_courtesy(unit) for unit in units] == [True, False, False]

@@ -541,3 +541,52 @@ def test_a_sound_between_sentences_of_a_long_turn_parts_them() -> None:
         f"Ann: {said} [laughter] The boat is sold.\nBen: Good.\nAnn: So it is.\nBen: Yes."
     )
     assert [unit.text for unit in units][13:15] == ["Sentence 13 of hers is here.", "The boat is sold."]
+
+
+BROKEN = "Um, we don't sell it. Uh, we ins inspect the wall. Um, we comp compare it. The comp is old."
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("We can ins inspect the wall", "We can inspect the wall"),
+        ("We can comp compare the wall", "We can comp compare the wall"),
+        ("We wanna s look at the wall", "We wanna look at the wall"),
+        ("The rest f the wall is dry", "The rest the wall is dry"),
+        ("We take plan b and vitamin c here", "We take plan b and vitamin c here"),
+        ("The line between a and b is dry", "The line between a and b is dry"),
+        ("I 'd say that 's the wall", "I 'd say that 's the wall"),
+    ],
+)
+def test_what_was_broken_off_goes_where_a_transcript_has_pauses(said: str, left: str) -> None:
+    assert Pauses.of(BROKEN).left_out(said) == left
+    assert Pauses.of("We ins inspect the wall. We don't sell it.").left_out(said) == said
+
+
+def test_a_lone_letter_stays_where_a_transcript_has_no_apostrophes() -> None:
+    document = "Um, we don t sell it. Uh, we don t. Um, it s dry."
+    assert Pauses.of(document).left_out("We don t sell the wall") == "We don t sell the wall"
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("We're we want to sell it", "We want to sell it"),
+        ("It is dry, so they're they sell it", "It is dry, so they sell it"),
+        ("That's how it's it is", "That's how it's it is"),
+        ("If it's you you'll see", "If it's you you'll see"),
+    ],
+)
+def test_a_pronoun_that_begins_anew_is_said_once(said: str, left: str) -> None:
+    assert Pauses("en").left_out(said) == left
+
+
+def test_an_answer_keeps_its_sentences_and_loses_its_yes_before_a_statement() -> None:
+    pauses = Pauses("en")
+    assert pauses.told("Yes, we sold the old boat.", answers=True) == "We sold the old boat."
+    assert pauses.told("Yes, we did.", answers=True) == "Yes, we did."
+    assert (
+        pauses.told("Good morning. We sold the old boat.", answers=True)
+        == "Good morning. We sold the old boat."
+    )
+    assert pauses.told("Mr. Chair, we sold the old boat.") == "We sold the old boat."

@@ -32,6 +32,7 @@ def of_message(message: str, *, longer: float = 1.0) -> float:
         ("The pump lifts water from the well.", "The pump lifts."),
         ("We decided that the pump lifts water.", "We know that the pump lifts water."),
         ("We know that the pump lifts water.", "Yeah."),
+        ("We know that the pump lifts water.", "The meeting is about a pump that lifts water."),
     ],
 )
 def test_a_message_is_worth_less_if_it_says_little(better: str, worse: str) -> None:
@@ -223,3 +224,11 @@ def test_only_a_short_or_dependent_decision_of_another_speaker_needs_its_questio
 def test_a_courtesy_has_at_most_8_words_that_all_greet_thank_or_agree(message: str, courtesy: bool) -> None:
     unit = extraction_units(f"Ann: {message.strip()}\nBen: It is new.")[0]
     assert is_courtesy(unit) == courtesy
+
+
+def test_a_sentence_of_what_was_done_and_a_piece_of_a_message_are_worth_less() -> None:
+    text = "To test the new pump, the water of the well was measured. The pump lifts the water of the well to the wall."
+    assert worth(extraction_units(text)) == [0.3, 1.0]
+    talk = "".join(f"Ann: The pump lifts the water of well {number}.\n" for number in range(24))
+    said = worth(extraction_units(f"{talk}Ben: It does.\nAnn: and lifts the water of the old well.\n"))
+    assert said[-1] < 0.5 * said[0]

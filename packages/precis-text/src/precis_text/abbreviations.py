@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.resources import files
@@ -52,7 +52,10 @@ def definitions(document: str) -> Mapping[str, str]:
             continue
         if long and found.setdefault(short, long).lower() != long.lower():
             twice.add(short)
-    return {short: _inside(long, document) for short, long in found.items() if short not in twice}
+    words_in_it = frozenset(re.findall(r"\w+", document)) if found else frozenset()
+    return {
+        short: _inside(long, document, words_in_it) for short, long in found.items() if short not in twice
+    }
 
 
 def _long_form(short: str, text: str) -> str:
@@ -81,11 +84,11 @@ def _long_form(short: str, text: str) -> str:
     return long if _names(long.split(), short) else ""
 
 
-def _inside(long: str, document: str) -> str:
+def _inside(long: str, document: str, words: Collection[str]) -> str:
     """Return a long form as inside a sentence: with a small letter if the document has it, or its first word, so."""
     small = long[0].lower() + long[1:]
     is_plain = " " in long and long[1:].islower()
-    return small if small in document or (is_plain and f" {small.split()[0]} " in document) else long
+    return small if small in document or (is_plain and small.split()[0] in words) else long
 
 
 def _names(words: Sequence[str], short: str) -> bool:

@@ -18,9 +18,9 @@ from precis_text.units import ENDED, TextUnit
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
 _TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
-_BELOW, _FOLLOWS, _FORMAL, _HOLES, _LOST, _CUT = (
+_BELOW, _FOLLOWS, _FORMAL, _HOLES, _LOST, _CUT, _AIMS = (
     re.compile("|".join(_TABLE[name].split("\n")))
-    for name in ("below", "follows", "formal", "holes", "lost", "cut")
+    for name in ("below", "follows", "formal", "holes", "lost", "cut", "aims")
 )
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
@@ -68,6 +68,11 @@ def asks(unit: TextUnit) -> bool:
 def is_formal(unit: TextUnit) -> bool:
     """Check whether a unit says what all texts of its kind say: "The minutes of the last meeting were approved"."""
     return _FORMAL.search(unit.text) is not None and not unit.speaker
+
+
+def is_aim(unit: TextUnit) -> bool:
+    """Check whether a sentence of a study says what was done and not what was found: "Next, we measured it."."""
+    return not unit.speaker and _AIMS.search(unit.text) is not None
 
 
 def is_broken_off(unit: TextUnit) -> bool:

@@ -9,14 +9,15 @@ import re
 import tomllib
 from importlib.resources import files
 
+from precis_text.sentences import split_sentences
 from precis_text.words import unicode_words
 
 TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
 COURTESIES = frozenset(TABLE["courtesies"].replace("'", " ").split())
 _REPLIES = frozenset(f"{TABLE['answers']} {TABLE['replies']}".split())
 _GREETINGS = frozenset(TABLE["greetings"].split())
-MODERATES, CHAIRS = (
-    re.compile(TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("moderates", "chairs")
+MODERATES, CHAIRS, MEETS = (
+    re.compile(TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("moderates", "chairs", "meets")
 )
 _FRAMES = re.compile(f"(?:{TABLE['leads_in']})*(?:{'|'.join(filter(None, TABLE['frames'].splitlines()))})")
 # A name, behind a comma: "Thanks, Ann"
@@ -27,7 +28,10 @@ _LONGEST, _LONGEST_FRAME = 8, 40  # words
 
 def is_courteous(said: str) -> bool:
     """Check whether a text only greets, thanks, agrees or opens a meeting; it may address a person by name."""
-    return _is_polite(_unnamed(said), leads=True)
+    sentences = split_sentences(said)
+    return _is_polite(_unnamed(said), leads=True) or (
+        len(sentences) > 1 and all(map(is_courteous, sentences))
+    )
 
 
 def is_frame(said: str) -> bool:

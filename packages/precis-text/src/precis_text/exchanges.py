@@ -12,9 +12,9 @@ from itertools import pairwise
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
-from precis_text.courtesies import CHAIRS, COURTESIES, MODERATES, TABLE, is_courteous, only_greets
+from precis_text.courtesies import CHAIRS, COURTESIES, MEETS, MODERATES, TABLE, is_courteous, only_greets
 from precis_text.sentences import split_sentences
-from precis_text.units import TextUnit
+from precis_text.units import ENDED, TextUnit
 from precis_text.words import unicode_words
 
 _ANSWERS = frozenset(TABLE["answers"].split())
@@ -30,6 +30,10 @@ _ECHO = re.compile(TABLE["echoes"])
 _WORDS = re.compile(r"[\w'’]+")
 _PHRASE = 4  # words from which on an answer that is not a sentence must be known to be English
 _TAG = re.compile(r"(?:and|or|but|so|then)\b(?:\W*\w+){1,2}\W*\?", re.IGNORECASE)
+_MANY, _SELDOM = (
+    20,
+    0.2,
+)  # fewest messages of a speaker that show a habit, and the largest share of exceptions
 _FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
 
@@ -86,6 +90,11 @@ def chairs(unit: TextUnit) -> bool:
     return CHAIRS.search(_message(unit)) is not None
 
 
+def speaks_of_meeting(unit: TextUnit) -> bool:
+    """Check whether a message speaks of the meeting itself: "The meeting is going to follow our agenda"."""
+    return MEETS.search(_message(unit)) is not None
+
+
 def is_tag(unit: TextUnit) -> bool:
     """Check whether a message asks in two or three words what its neighbours are about: "And chocolate?"."""
     return _TAG.fullmatch(_message(unit)) is not None
@@ -135,6 +144,31 @@ def asks_alone(units: Sequence[TextUnit], answered: Collection[int]) -> list[boo
     return [
         place not in answered and _asks(_message(unit)) and only_asks(unit) and not is_tag(unit)
         for place, unit in enumerate(units)
+    ]
+
+
+def pieces(units: Sequence[TextUnit]) -> list[bool]:
+    """Mark messages that go on with a sentence of an earlier one ("so you can use it"), or break off without a mark.
+
+    A transcript has such pieces where speakers interrupt each other. Who seldom writes so in many messages did not
+    leave out a capital or a full stop.
+    """
+    said = [_message(unit) for unit in units]
+    found = [(text[:1].islower(), bool(text) and ENDED.search(text) is None) for text in said]
+    of_speaker: dict[str, list[tuple[bool, bool]]] = {}
+    for unit, text, kinds in zip(units, said, found, strict=True):
+        if text:
+            of_speaker.setdefault(unit.speaker, []).append(kinds)
+    seldom = {
+        speaker: [len(rows) >= _MANY and sum(kind) <= _SELDOM * len(rows) for kind in zip(*rows, strict=True)]
+        for speaker, rows in of_speaker.items()
+    }
+    return [
+        any(
+            is_one and is_seldom
+            for is_one, is_seldom in zip(kinds, seldom.get(unit.speaker, ()), strict=False)
+        )
+        for unit, kinds in zip(units, found, strict=True)
     ]
 
 

@@ -23,7 +23,18 @@ from precis_text.words import unicode_words
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
-_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN, BREAKS_OFF, UNHEARD = (
+(
+    _SOUNDS,
+    _LAUGHS,
+    _BROKEN_OFF,
+    _UNFOLLOWED,
+    _BEGUN,
+    _LONE,
+    _WORD_AGAIN,
+    _PRONOUN_AGAIN,
+    BREAKS_OFF,
+    UNHEARD,
+) = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
     for name in (
         "sounds",
@@ -31,6 +42,7 @@ _SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN,
         "broken_off",
         "unfollowed",
         "begun",
+        "lone",
         "word_again",
         "pronoun_again",
         "breaks_off",
@@ -57,6 +69,9 @@ _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a w
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
 _STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
 _PAIR = 2  # words that may be a clause
+_HAS_APOSTROPHES = re.compile(r"[^\W\d_]['’][^\W\d_]")
+_SEVERAL = 3  # fewest pauses of a transcript that has all
+_SHORTEST, _LONGEST = 2, 4  # letters of the beginning of a word
 _NEAR = 40  # characters before a phrase that have a word
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
@@ -78,15 +93,24 @@ class Pauses:
     Attributes:
         language: ISO 639-1, or None if it is not known.
         spells: whether the transcript marks letters that speakers say one by one: "the L_C_D_".
+        is_full: whether the transcript has pauses, so that words are in it that speakers broke off. It has
+            apostrophes, too: in "I don t know" the lone letter is none of these.
+        begun: such beginnings; everywhere a word follows that they begin: "ins instruct".
     """
 
     language: str | None
     spells: bool = False
+    is_full: bool = False
+    begun: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, document: str) -> Pauses:
         """Return the pauses of a document."""
-        return cls(language_of(document), len(_SPELLED.findall(document)) > 1)
+        language, spells = language_of(document), len(_SPELLED.findall(document)) > 1
+        words = unicode_words(document.lower())
+        pauses = sum(map(_table("words", language).__contains__, words))
+        is_full = pauses >= _SEVERAL and _HAS_APOSTROPHES.search(document) is not None
+        return cls(language, spells, is_full, _beginnings(words) if is_full else frozenset())
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
@@ -120,8 +144,16 @@ class Pauses:
         told = self._told(once.split(), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
-    def told(self, text: str) -> str:
-        """Return what a summary shows of a text on one line: no "Okay, so", "Good morning." or "And the" at its end."""
+    def told(self, text: str, *, answers: bool = False) -> str:
+        """Return what a summary shows of a text on one line: no "Okay, so", "Good morning." or "And the" at its end.
+
+        Args:
+            answers: whether the text answers a question, so that its sentences stay.
+        """
+        return self._opened(text if answers else self._without_greetings(text))
+
+    def _without_greetings(self, text: str) -> str:
+        """Leave out sentences that greet or run a meeting, and a beginning that breaks off at the end."""
         sentences, told = split_sentences(text), list[str]()
         if sentences and _is_rest(sentences[-1]) and len(" ".join(sentences[:-1]).split()) >= _STATEMENT:
             sentences.pop()
@@ -131,7 +163,10 @@ class Pauses:
             is_asked = is_followed and sentence.endswith("?")
             is_followed = answers or is_asked or not _says_nothing(sentence)
             told = [sentence, *told] if is_followed else told
-        shown = " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
+        return " ".join(told) if len(" ".join(told).split()) >= _STATEMENT else text
+
+    def _opened(self, shown: str) -> str:
+        """Leave out what only opens or ends a text: "Okay, so", ", so."."""
         opening = self._opening_words(shown)
         rest = shown.removeprefix(opening).lstrip()
         told_rest = _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest)
@@ -174,6 +209,7 @@ class Pauses:
 
     def _whole_words(self, text: str) -> str:
         """Leave out the beginning of a word that its speaker repeats as a whole: "what happ what happens"."""
+        text = _LONE.sub("", text) if self.is_full else text
         return _WORD_AGAIN.sub(r"\1 ", _PRONOUN_AGAIN.sub("", text)) if self.language == "en" else text
 
     def _continues(self, word: str) -> bool:
@@ -217,7 +253,7 @@ class Pauses:
         if not word.lower().startswith(last):
             return False
         is_free = not before.strip(_MARKS) or before.lower() in _table("repeated", self.language)
-        return (_PART if is_free else _BEGINNING).fullmatch(last) is not None
+        return (_PART if is_free else _BEGINNING).fullmatch(last) is not None or last in self.begun
 
     def _said_twice(self, found: re.Match[str]) -> str:
         """Return a phrase once, unless it may be two clauses: "What it is it is", "I saw the man, the man saw me"."""
@@ -241,6 +277,15 @@ def _is_idiom(words: Sequence[str], following: str, stammered: Collection[str]) 
     return words[-1] in _JOINING and (words[-2] in _ONWARD or again == words[:-1])
 
 
+def _beginnings(words: Sequence[str]) -> frozenset[str]:
+    """Return the words of two to four letters that are everywhere the beginning of the next word."""
+    found, others = set[str](), set[str]()
+    for word, following in pairwise([*words, ""]):
+        if _SHORTEST <= len(word) <= _LONGEST:
+            (found if following != word and following.startswith(word) else others).add(word)
+    return frozenset(found - others)
+
+
 def _without_laugh(found: re.Match[str]) -> str:
     """Return the beginning of what follows laughter, with a capital."""
     return "" if found["next"] is None else f" {found['next'].upper()}"
@@ -249,7 +294,8 @@ def _without_laugh(found: re.Match[str]) -> str:
 def _capital_of(begun: re.Match[str]) -> str:
     """Return the beginning of what follows a beginning that was broken off, with a capital where a sentence begins."""
     opens = not begun.start() or begun.string[: begun.start()].rstrip()[-1] in ".!?…"
-    return begun["next"].upper() if opens and begun.group()[0].isupper() else begun["next"]
+    first: str = begun["next"] or begun["anew"]
+    return first.upper() if opens and begun.group()[0].isupper() else first
 
 
 def _without_smiley(text: str) -> str:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
-from precis_text.cohesion import asks, holed, is_broken_off, is_formal, unended
+from precis_text.cohesion import asks, holed, is_aim, is_broken_off, is_formal, unended
 from precis_text.decided_items import least_worths
 from precis_text.exchanges import (
     asks_alone,
@@ -21,6 +21,8 @@ from precis_text.exchanges import (
     is_tag,
     leads,
     needs_question,
+    pieces,
+    speaks_of_meeting,
 )
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
@@ -30,15 +32,18 @@ _SHORT = 0.3  # factor on the score of a shorter unit
 _QUESTION = 0.03  # factor on the score of a question without its answer
 _COURTESY = 0.1  # factor on the score of a message that only greets, thanks or agrees
 _LEADS = 0.5  # factor on the score of a message that leads through the meeting
+_MEETS = 0.3  # factor on the score of one that speaks of the meeting itself, its order or its microphones
 _CHAIRS = 0.1  # factor on the score of one that goes on to its next part
 _ANSWER = 0.3  # factor on the score of "No, not yet" or "A single one" without its question
 _ASKS_ALONE = 0.3  # factor on the score of a message that only asks, without a short answer
+_PIECE = 0.3  # factor on the score of a message that goes on with a sentence of an earlier one, or breaks off
 _DECISION = 1.5  # factor on the score of a message that says what was decided
 _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of short and of long documents
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
 _FORMAL = 0.03  # factor on the score of a unit that says what all texts of its kind say
+_AIM = 0.3  # factor on the score of a sentence that says what was done, and not what was found
 _HOLE = 0.1  # factor on the score of a unit that lost a formula
 # Powers of the share of readers who understand a unit: in a short summary of prose, in others
 _STANDALONE = (2, 4)
@@ -71,6 +76,7 @@ def worths(
         unended(units),
         holed(units),
         asks_alone(units, answered),
+        pieces(units),
         section_weights(units),
     )
     rows = zip(units, (None, *units[:-1]), scores, sizes, *of_units, strict=True)
@@ -85,10 +91,21 @@ def worths(
         * (_PART if points_to_a_part(unit.text) else 1.0)
         * (_FORMAL if is_formal(unit) else 1.0)
         * (_HOLE if has_hole else 1.0)
+        * (_AIM if is_aim(unit) else 1.0)
         * (_ASKS_ALONE if is_alone else 1.0)
-        for place, (unit, before, score, size, content, is_unended, has_hole, is_alone, weight) in enumerate(
-            rows
-        )
+        * (_PIECE if is_piece else 1.0)
+        for place, (
+            unit,
+            before,
+            score,
+            size,
+            content,
+            is_unended,
+            has_hole,
+            is_alone,
+            is_piece,
+            weight,
+        ) in enumerate(rows)
     ]
     best = max(found)
     return [max(worth, share * best) for worth, share in zip(found, least_worths(units), strict=True)]
@@ -121,5 +138,6 @@ def _of_message(unit: TextUnit, before: TextUnit | None, content: float, questio
     factor *= _COURTESY if is_courtesy(unit) else 1.0
     factor *= _QUESTION if is_tag(unit) else 1.0
     factor *= _CHAIRS if chairs(unit) else _LEADS if leads(unit) else 1.0
+    factor *= _MEETS if speaks_of_meeting(unit) else 1.0
     factor *= _ANSWER if question is None and needs_question(unit, before) else 1.0
     return factor * (1.0 if question else min(content, 1.0) ** 2)
