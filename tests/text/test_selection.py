@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from precis_text.exchanges import votes_on_motions
 from precis_text.length import Length, make_length
 from precis_text.selection import (
     _Extract,
@@ -52,6 +53,32 @@ def test_asides_are_not_chosen_while_there_are_sentences() -> None:
     assert extract(document, [0.9, 0.2, 0.8], words=40) == "The wall moved by eleven centimetres."
     table = "Wall | Shift in millimetres\nNorth wall | 12 and 14"
     assert extract(table, [0.1, 0.9], words=6) == "North wall | 12 and 14"
+
+
+def test_a_formality_is_not_chosen_while_there_are_sentences() -> None:
+    formality = "Mayor Holt called the meeting to order at 7 p.m."
+    assert (
+        extract(f"{formality} The wall of the town moved.", [0.9, 0.01], words=40)
+        == "The wall of the town moved."
+    )
+    assert extract(formality, [0.9], words=40) == formality
+
+
+MINUTES = (
+    "Ms. Ray moved, seconded by Mr. Po, to buy the old wall. All spoke of it. Motion failed 2-4. "
+    "Mr. Po moved, seconded by Ms. Ray, to paint the quay. Motion carried 6-0."
+)
+
+
+def test_a_motion_is_shown_with_the_vote_on_it() -> None:
+    shown = "Ms. Ray moved, seconded by Mr. Po, to buy the old wall. Motion failed 2-4."
+    assert extract(MINUTES, [0.9, 0.1, 0.0, 0.2, 0.0], words=15) == shown
+    assert extract(MINUTES, [0.9, 0.0, 0.0, 0.8, 0.0], words=30) == MINUTES.replace("All spoke of it. ", "")
+
+
+def test_a_vote_far_behind_a_motion_is_not_about_it() -> None:
+    units = extraction_units(MINUTES.replace("All spoke of it.", "All spoke of it. Ann spoke. Ben spoke."))
+    assert votes_on_motions(units) == {5: 6}
 
 
 def test_an_announcement_is_chosen_only_with_what_it_announces() -> None:
@@ -171,7 +198,7 @@ def test_a_question_that_names_a_decision_decides_nothing() -> None:
 
 def test_a_unit_is_said_when_more_than_three_tenths_of_its_word_pairs_are_chosen() -> None:
     units = extraction_units("A quay was built. The wall moved by far.")
-    extract = _Extract(units, [4, 5], [4, 5], ())
+    extract = _Extract(units, [4, 5], [4, 5], [{}])
     extract.add([0])
     pairs = sorted(extract._pairs(1))
     assert len(pairs) == 4

@@ -11,9 +11,15 @@ from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, goes_on, halves, is_part
+from precis_text.cohesion import announces, goes_on, halves, is_formal, is_part
 from precis_text.decided_items import decided_words
-from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
+from precis_text.exchanges import (
+    is_courtesy,
+    only_asks,
+    questions_of_answers,
+    short_answers,
+    votes_on_motions,
+)
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.sentences import split_sentences
 from precis_text.standalone import Readability
@@ -22,6 +28,7 @@ from precis_text.units import ENDED, TextUnit, as_shown, named_text, without_ite
 from precis_text.words import length_in_words, unicode_words
 
 _SAME = 0.3  # largest share of a unit's word pairs that chosen units may contain
+_SAME_MOTION = 0.8  # the same for motions
 _HALF = 0.5  # least worth that may fill the remaining room, relative to the unit that did not fit or the best
 _USED = 0.85  # least share of a cap in words or tokens that is used, if the document has it
 # Words and tokens of a cap below which a poor unit costs more than room that stays unused; in talks
@@ -77,16 +84,17 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings, asides, courtesies, halves and parts of units are never chosen while the document has others. A sentence
-    that refers to the one before it is chosen after that one or together with it, and one that ends in a colon after
-    the next one. A unit is worth the more, the more readers understand it after the chosen units before it
-    (`standalone`). A decision that answers is chosen together with its question, and a turn that ends with a question
-    together with its short answer (`exchanges`). A unit is skipped if many of its word pairs are chosen already, if it
-    has only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it while
-    nothing is chosen). Beyond `words`, units with at least half the worth of the best fill a cap. A cap of at least 40
-    words or 56 tokens, or half of that in talks, is then filled with the best of the others until 85% of it are used,
-    if the document has that many. Messages with less than 5% of the best worth stay out, and fragments of fewer than
-    five words. If no unit fits, the best one is chosen and the caller truncates it.
+    Headings, asides, courtesies, formalities, halves and parts of units are never chosen while the document has
+    others. A sentence that refers to the one before it is chosen after that one or together with it, and one that ends
+    in a colon after the next one. A unit is worth the more, the more readers understand it after the chosen units
+    before it (`standalone`). A decision that answers is chosen together with its question, a turn that ends with a
+    question together with its short answer, and a motion together with the vote on it (`exchanges`). A unit is skipped
+    if many of its word pairs are chosen already (a motion: most), if it has only one or two words, or if it does not
+    fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units
+    with at least half the worth of the best fill a cap. A cap of at least 40 words or 56 tokens, or half of that in
+    talks, is then filled with the best of the others until 85% of it are used, if the document has that many. Messages
+    with less than 5% of the best worth stay out, and fragments of fewer than five words. If no unit fits, the best one
+    is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -99,7 +107,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, answered, longer=sum(costs) / limit)
     waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
-    extract = _Extract(read.units, sizes, costs, (questions, answered))
+    extract = _Extract(read.units, sizes, costs, (questions, answered, votes_on_motions(read.units)))
     passed: dict[int, float] = {}
     least = 0.0
     for value, group in waiting:
@@ -137,7 +145,7 @@ class _Extract:
     """The units chosen so far, with what they cost and say.
 
     Args:
-        partners: for some units, the place of the question or answer that is chosen with it.
+        partners: for some units, the place of the question, the answer or the vote that is chosen with it.
     """
 
     def __init__(
@@ -153,9 +161,9 @@ class _Extract:
         self._seen: set[tuple[str, str]] = set()
 
     def says(self, place: int) -> bool:
-        """Return whether most word pairs of a unit are chosen already."""
-        pairs = self._pairs(place)
-        return len(pairs & self._seen) > _SAME * len(pairs)
+        """Return whether most word pairs of a unit are chosen already; all motions begin with the same ones."""
+        pairs, is_motion = self._pairs(place), place in self._partners[-1]
+        return len(pairs & self._seen) > (_SAME_MOTION if is_motion else _SAME) * len(pairs)
 
     def may_fill(self, place: int) -> bool:
         unit = self._units[place]
@@ -241,7 +249,12 @@ class _Waiting:
         courtesies = (place for place, unit in enumerate(units) if is_courtesy(unit))
         out = {*(place for place in questions.values() if only_asks(units[place])), *courtesies}
         is_out = [
-            place in out or unit.heading or unit.aside or is_part(unit) or (half and not on)
+            place in out
+            or unit.heading
+            or unit.aside
+            or is_part(unit)
+            or is_formal(unit)
+            or (half and not on)
             for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
         ]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops

@@ -23,6 +23,7 @@ from precis_text.exchanges import (
     needs_question,
     pieces,
     speaks_of_meeting,
+    votes_on_motions,
 )
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
@@ -42,7 +43,7 @@ _CONTENT = (4, 8)  # fewest content words of a message that keeps its score: of 
 _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words that were not heard
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
-_FORMAL = 0.03  # factor on the score of a unit that says what all texts of its kind say
+_MOTION = 0.5  # least worth of a motion whose vote is told, relative to the best unit that is no heading
 _AIM = 0.3  # factor on the score of a sentence that says what was done, and not what was found
 _HOLE = 0.1  # factor on the score of a unit that lost a formula
 # Powers of the share of readers who understand a unit: in a short summary of prose, in others
@@ -89,7 +90,6 @@ def worths(
         * (_UNENDED if is_unended else 1.0)
         * (_POINTS if has_inner_reference(unit.text) else 1.0)
         * (_PART if points_to_a_part(unit.text) else 1.0)
-        * (_FORMAL if is_formal(unit) else 1.0)
         * (_HOLE if has_hole else 1.0)
         * (_AIM if is_aim(unit) else 1.0)
         * (_ASKS_ALONE if is_alone else 1.0)
@@ -107,8 +107,12 @@ def worths(
             weight,
         ) in enumerate(rows)
     ]
-    best = max(found)
-    return [max(worth, share * best) for worth, share in zip(found, least_worths(units), strict=True)]
+    told = [worth for worth, unit in zip(found, units, strict=True) if not (unit.heading or unit.aside)]
+    best = max(told or found)
+    least = least_worths(units)
+    for place in votes_on_motions(units):
+        least[place] = max(least[place], 0.0 if is_formal(units[place]) else _MOTION)
+    return [max(worth, share * best) for worth, share in zip(found, least, strict=True)]
 
 
 def read_worth(worth: float, share: float, *, asked_words: float, is_spoken: bool) -> float:
