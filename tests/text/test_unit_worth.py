@@ -245,7 +245,7 @@ def test_a_sentence_of_what_was_done_and_a_piece_of_a_message_are_worth_less() -
 
 
 def test_a_motion_whose_vote_is_told_is_worth_half_of_the_best_sentence() -> None:
-    text = "THE PUMPS OF THE VILLAGE\n\nThe pump lifts water. Ms. Ray moved to buy a second pump for the well. "
+    text = "THE PUMPS OF THE VILLAGE\n\nThe pump lifts water from it. Ms. Ray moved to buy a second pump for the well. "
     units = extraction_units(f"{text}Motion failed 2-4. Mr. Po moved to adjourn. Motion carried 6-0.")
     sizes = [length_in_words(unit.text) for unit in units]
     found = worths(units, [1.0, 0.8, 0.01, 0.01, 0.01, 0.01], sizes, {}, {}, longer=1.0)
