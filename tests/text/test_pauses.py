@@ -1,6 +1,7 @@
 """What speakers say is quoted without pauses and sounds; what nobody said is never added."""
 
 import time
+from functools import partial
 
 import pytest
 
@@ -582,11 +583,9 @@ def test_a_pronoun_that_begins_anew_is_said_once(said: str, left: str) -> None:
 
 
 def test_an_answer_keeps_its_sentences_and_loses_its_yes_before_a_statement() -> None:
-    pauses = Pauses("en")
-    assert pauses.told("Yes, we sold the old boat.", answers=True) == "We sold the old boat."
-    assert pauses.told("Yes, we did.", answers=True) == "Yes, we did."
-    assert (
-        pauses.told("Good morning. We sold the old boat.", answers=True)
-        == "Good morning. We sold the old boat."
-    )
-    assert pauses.told("Mr. Chair, we sold the old boat.") == "We sold the old boat."
+    told = partial(Pauses("en").told, asked="Where is the old boat?")
+    assert told("Yes, we sold the old boat.") == "We sold the old boat."
+    assert told("Yes, we did.") == "Yes, we did."
+    assert told("Good morning. We sold the old boat.") == "Good morning. We sold the old boat."
+    assert told("Yes, we will take the old boat.") == "Yes, we will take the old boat."
+    assert Pauses("en").told("Mr. Chair, we sold the old boat.") == "We sold the old boat."

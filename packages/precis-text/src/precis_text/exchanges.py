@@ -161,7 +161,7 @@ def asks_alone(units: Sequence[TextUnit], answered: Collection[int]) -> list[boo
 
 
 def pieces(units: Sequence[TextUnit]) -> list[bool]:
-    """Mark messages that go on with a sentence of an earlier one ("so you can use it"), or break off without a mark.
+    """Mark messages that continue a sentence of an earlier one ("so you can use it"), or break off without a mark.
 
     A transcript has such pieces where speakers interrupt each other. Who seldom writes so in many messages did not
     leave out a capital or a full stop.

@@ -79,6 +79,7 @@ _STATES = re.compile(r"later\W*|.*\bis\b.*", re.IGNORECASE)  # courtesies that s
 _JOINING, _ONWARD = ("and", "und", "et", "y"), ("on", "by", "in", "auf")
 _UNITS = ("hm", "em")  # pauses that are no pauses behind a number
 _ANSWERS = frozenset(EXCHANGES["answers"].split())
+_DECISIONS = re.compile(EXCHANGES["decisions"].replace("\n", ""), re.IGNORECASE)
 
 
 def blank_sounds(text: str) -> str:
@@ -94,7 +95,7 @@ class Pauses:
         language: ISO 639-1, or None if it is not known.
         spells: whether the transcript marks letters that speakers say one by one: "the L_C_D_".
         is_full: whether the transcript has pauses, so that words are in it that speakers broke off. It has
-            apostrophes, too: in "I don t know" the lone letter is none of these.
+            apostrophes, too: in "I don t know" the lone letter is a word.
         begun: such beginnings; everywhere a word follows that they begin: "ins instruct".
     """
 
@@ -144,13 +145,15 @@ class Pauses:
         told = self._told(once.split(), answers=answers)
         return " ".join(told) if any(map(str.isalnum, "".join(told))) else spelled
 
-    def told(self, text: str, *, answers: bool = False) -> str:
+    def told(self, text: str, *, asked: str = "") -> str:
         """Return what a summary shows of a text on one line: no "Okay, so", "Good morning." or "And the" at its end.
 
         Args:
-            answers: whether the text answers a question, so that its sentences stay.
+            asked: the question that the text answers, so that its sentences stay; a decision keeps its "Yes", too.
         """
-        return self._opened(text if answers else self._without_greetings(text))
+        if asked:
+            return text if _DECISIONS.search(f"{asked} {text}") else self._opened(text)
+        return self._opened(self._without_greetings(text))
 
     def _without_greetings(self, text: str) -> str:
         """Leave out sentences that greet or run a meeting, and a beginning that breaks off at the end."""

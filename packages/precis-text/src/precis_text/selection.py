@@ -161,7 +161,7 @@ class _Extract:
         self._seen: set[tuple[str, str]] = set()
 
     def says(self, place: int) -> bool:
-        """Return whether most word pairs of a unit are chosen already; all motions begin with the same ones."""
+        """Return whether most word pairs of a unit are chosen already; all motions have the same first ones."""
         pairs, is_motion = self._pairs(place), place in self._partners[-1]
         return len(pairs & self._seen) > (_SAME_MOTION if is_motion else _SAME) * len(pairs)
 

@@ -168,7 +168,7 @@ def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
             text = pauses.left_out(unit.text.removeprefix(named).strip(), answers=answers)
         else:
             text = citations.left_out(unit.text[number:])
-        shown = pauses.told(text, answers=answers) if pauses else ""
+        shown = pauses.told(text, asked=before.text if before and answers else "") if pauses else ""
         found.append(replace(unit, text=f"{named} {text}".strip(), shown=shown, numbered=number > 0))
     return found
 
