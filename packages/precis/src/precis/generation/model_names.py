@@ -113,4 +113,7 @@ def refuse_writing_options(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if value is not None and value is not False:
             option = f"--{name.replace('_', '-')}"
-            raise UserError(f"{option} does not apply to --mode extract, which writes nothing; omit it")
+            raise UserError(
+                f"{option} does not apply to --mode extract, which selects sentences of the document as they are; omit "
+                "it, or name a model that writes: --model NAME"
+            )
