@@ -158,3 +158,22 @@ def test_a_divided_word_is_taken_as_a_whole_and_not_joined_with_a_conjunction(te
     more = others.get(text.split()[0], "It is the brid-\nges of it.")
     document = f"{text}\n{more}\n"
     assert read in with_words_joined(document)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (
+            "Wir haben heute mit der Stadt und der Hafen-\nverwaltung über den Kai gesprochen.",
+            "Hafenverwaltung",
+        ),
+        ("Il est là avec les gens de la ville pour le trans-\nport du sable.", "transport"),
+        ("On ne sait pas si les gens de la ville vont au port, peut-\nêtre demain.", "peut-être"),
+        ("El barco es de la ciudad y se va con los pesca-\ndores por la noche.", "pescadores"),
+        ("It is the wall of the town, and there is no infor-\nmation on it for the people.", "information"),
+        ("It is the wall of the town, and there is a light-\nblue sign on it for the people.", "light-"),
+        ("def f(a, b): return a-\nb", "a-"),
+    ],
+)
+def test_a_single_divided_word_is_joined_where_it_is_surely_one(text: str, read: str) -> None:
+    assert read in with_words_joined(text)[0].split()

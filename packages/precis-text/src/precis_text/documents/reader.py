@@ -138,7 +138,8 @@ def _plain_text(content: bytes, name: str) -> Passages:
     except NotTextError as error:
         raise UserError(str(error)) from None
     passages = passages_of(text)
-    notes = [f"{joined:,} words joined that were divided at line ends"] if joined else []
+    words = "1 word joined that was" if joined == 1 else f"{joined:,} words joined that were"
+    notes = [f"{words} divided at line ends"] if joined else []
     return replace(passages, notes=[*passages.notes, *notes])
 
 
