@@ -291,6 +291,29 @@ def test_a_headline_is_the_shortest_good_sentence_of_five_words_or_more(
     assert found.text == (short if chosen else best)
 
 
+@pytest.mark.parametrize(
+    ("sentence", "headline"),
+    [
+        (
+            "The council of the old town bought two boats for the lake, which will carry twice as many people each day "
+            "as before.",
+            "The council of the old town bought two boats for the lake …",
+        ),
+        (
+            "der rat der alten stadt hat zwei boote für den see gekauft weil die alten fähren jeden tag im hafen "
+            "liegen und rosten",
+            "der rat der alten stadt hat zwei boote für den see gekauft …",
+        ),
+        (" ".join(["boat"] * 30), f"{' '.join(['boat'] * 15)} …"),
+        (" ".join(["boat"] * 20), " ".join(["boat"] * 20)),
+    ],
+)
+def test_a_headline_too_long_for_a_line_ends_at_a_clause(sentence: str, headline: str) -> None:
+    source = scored(sentence, [1.0])
+    assert formed(make_form(type="headline"), source, make_length(), len).text == headline
+    assert formed(make_form(type="headline"), source, make_length(words=40), len).text == sentence
+
+
 TALK = """Ann: Good morning everyone, can you all hear me today?
 Bob: Okay, so the old harbour crane is broken. It stands by the quay, as you all know. Who could repair it at once?
 Cem: Great, so next spring we need a new crane. The crane firm wants nine hundred euros for a new wheel of the crane, \

@@ -6,7 +6,8 @@ The rules of `sentences` split a line of text into sentences. Three cases differ
   split. Chats and transcripts are read without their stamps (`precis_text.turns`);
 - a line about as wide as the widest around it was wrapped, so its line break ends nothing;
 - a blank line always ends a unit;
-- a citation mark behind a full stop ("in Dulwich. [17]") belongs to the sentence before it.
+- a citation mark behind a full stop ("in Dulwich. [17]") belongs to the sentence before it;
+- speech that was written down without full stops is divided where a clause may begin (`unmarked_speech`).
 
 The text of a turn is without pauses and sounds (`precis_text.pauses`), other text without references to sources and
 figures (`precis_text.citations`).
@@ -30,6 +31,7 @@ from precis_text.language import language_of
 from precis_text.pauses import Pauses, blank_sounds
 from precis_text.sentences import split_sentences
 from precis_text.turns import AGENDA, NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
+from precis_text.unmarked_speech import language_of_unmarked, pieces_of
 
 _LONG_TURN = 20  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
@@ -148,12 +150,38 @@ def extraction_units(document: str) -> list[TextUnit]:
     """
     turns = turns_of(document)
     if not turns:
-        return _without_marks(_units_of_lines(document), document)
+        return _without_marks(_divided(_units_of_lines(document), document), document)
     if not any(turn.speaker for turn in turns):
         return _units_of_lines(without_stamps(document, turns))
     before = _units_of_lines(document[: turns[0].start])
     said = [unit for turn in turns for unit in _units_of_turn(turn, document)]
-    return before + _without_marks(said, document)
+    return before + _without_marks(_divided(said, document), document)
+
+
+def _divided(units: list[TextUnit], document: str) -> list[TextUnit]:
+    """Divide the long units of a text without full stops and commas where a clause may begin."""
+    language = language_of_unmarked(document)
+    return [part for unit in units for part in _pieces(unit, document, language)] if language else units
+
+
+def _pieces(unit: TextUnit, document: str, language: str) -> list[TextUnit]:
+    """Return the pieces of a unit; the head of a turn and blanked sounds may part its words from the document's."""
+    words, written = unit.text.split(), [*re.finditer(r"\S+", document[unit.start : unit.stop])]
+    begins = [0] if unit.heading or unit.aside else pieces_of(words, language)
+    if len(written) < len(words) or any(written[at - len(words)].group() != words[at] for at in begins[1:]):
+        return [unit]
+    starts = [unit.start, *(unit.start + written[at - len(words)].start() for at in begins[1:])]
+    return [
+        replace(
+            unit,
+            text=" ".join(words[begin:end]),
+            start=start,
+            stop=start + len(document[start:stop].rstrip()),
+        )
+        for begin, end, start, stop in zip(
+            begins, [*begins[1:], len(words)], starts, [*starts[1:], unit.stop], strict=True
+        )
+    ]
 
 
 def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:

@@ -24,10 +24,8 @@ from precis_text.selection import choose, join_units, shown_texts
 from precis_text.units import ENDED, TextUnit, is_item, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
-_CLOSINGS = re.compile(
-    "|".join(tomllib.loads(files(__package__).joinpath("closings.toml").read_text("utf-8"))["closings"]),
-    re.IGNORECASE,
-)
+_TABLE = tomllib.loads(files(__package__).joinpath("closings.toml").read_text("utf-8"))
+_CLOSINGS, _CLAUSES = (re.compile("|".join(_TABLE[name]), re.IGNORECASE) for name in ("closings", "clauses"))
 _SECOND = 0.5  # least worth of the second sentence of a tldr, relative to the first
 _ENOUGH = 8  # words of a first sentence that may stand alone
 _POINTS, _LONGER = 3, (400, 2000, 8000)  # points of a short document; words beyond which there are two more
@@ -42,7 +40,8 @@ _LETTER = 12  # units among which a letter has its greeting
 _SAID = 0.6  # least share of a title's longer words that the text repeats
 _GOOD = 0.6  # least worth of a headline, relative to the best unit
 _HEADLINE_WORDS = 5  # fewest words of a headline
-_LONGEST_HEADLINE = 20  # words of a turn's sentence that is preferred to longer ones
+_LONGEST_HEADLINE = 20  # words of a line; a turn's sentence of so many is preferred to longer ones
+_CUT_HEADLINE = 15  # most words that are left of a longer one
 _OFTEN = 3  # most times that a word of such a sentence counts
 _TOLD = 4  # fewest content words of a message that is a headline
 
@@ -160,7 +159,8 @@ class KeyPoints(Form):
 class Headline(Form):
     """One line: the document's title if its text says it, else the shortest of its best sentences.
 
-    In a conversation it is the best sentence of a turn that is short enough, without what only opens it.
+    In a conversation it is the best sentence of a turn that is short enough, without what only opens it. One that is
+    too long for a line ends at a clause with "…", unless a length in words is wanted.
     """
 
     name: ClassVar[FormType] = "headline"
@@ -173,7 +173,8 @@ class Headline(Form):
             is_one_of = sum(map(bool, numbered)) > 1  # else it may be a date, or a name: "12. Symphony"
             text = _NUMBER.sub("", title.text) if is_one_of else title.text
             return [line_of(source, title, shown=text, worth=1.0)]
-        return [min(_headlines(in_sentences(source)), key=_by_length)]
+        line = min(_headlines(in_sentences(source)), key=_by_length)
+        return [line if isinstance(length.cap, Words) else replace(line, shown=_in_a_line(line.shown))]
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return the line."""
@@ -259,6 +260,17 @@ def _title(source: ScoredText) -> TextUnit | None:
         if words and len(words & rest) >= _SAID * len(words):
             return unit
     return None
+
+
+def _in_a_line(text: str) -> str:
+    """Return a headline, or its beginning up to a clause if it is too long for a line."""
+    words = text.split()
+    if len(words) <= _LONGEST_HEADLINE:
+        return text
+    begun = " ".join(words[:_CUT_HEADLINE])
+    ends = [found.start() for found in _CLAUSES.finditer(f"{begun} {words[_CUT_HEADLINE]}")]
+    kept = [end for end in ends if len(begun[:end].split()) >= _HEADLINE_WORDS]
+    return f"{begun[: max(kept, default=len(begun))].rstrip(' ,;:')} …"
 
 
 def _by_length(line: FormLine) -> tuple[float, float]:
