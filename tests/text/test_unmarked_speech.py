@@ -12,11 +12,11 @@ TALKS = {
     "er vierzig jahre lang getreide gehoben aber das rad ist im letzten winter gebrochen deshalb will der rat einen "
     "neuen kran aus dem norden kaufen und das ist teuer jetzt ist die frage wer ihn bezahlt",
     "fr": "alors bonjour à tous on parle de la vieille grue du port elle a été construite par la ville et puis elle a "
-    "levé du grain pendant quarante ans mais la roue a cassé cet hiver donc le conseil veut une nouvelle grue du nord et "
-    "ça coûte cher maintenant la question est de savoir qui va la payer pour nous",
+    "levé du grain pendant quarante ans mais la roue a cassé cet hiver donc le conseil veut une nouvelle grue du nord "
+    "et ça coûte cher maintenant la question est de savoir qui va la payer pour nous",
     "es": "bueno buenos días hoy hablamos de la vieja grúa del puerto la grúa fue construida por la ciudad y luego "
-    "levantó grano durante cuarenta años pero la rueda se rompió este invierno entonces el consejo quiere una nueva grúa del "
-    "norte y eso es muy caro ahora la pregunta es quién la paga para todos",
+    "levantó grano durante cuarenta años pero la rueda se rompió este invierno entonces el consejo quiere una nueva "
+    "grúa del norte y eso es muy caro ahora la pregunta es quién la paga para todos",
 }
 OPENINGS = {
     "en": {"and then", "but the", "now the", "so the"},

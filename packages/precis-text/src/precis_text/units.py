@@ -265,6 +265,7 @@ def _units_of_lines(document: str) -> list[TextUnit]:
     numbers = [int(number) for number in _OPENS.findall(document)]
     parts = {number for number in numbers if {number - 1, number + 1}.intersection(numbers)}
     for block in _BLOCK.finditer(document):
+        asides.after(block.group(), is_heading=False)
         units = [
             unit
             for start, text in _runs(block, speakers, margin)
@@ -274,7 +275,10 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
         asides.after(block.group(), is_heading=is_heading)
         titles = range(len(units)) if is_heading else _titles(units, document, parts)
-        found += [replace(unit, heading=place in titles) for place, unit in enumerate(units)]
+        found += [
+            replace(unit, heading=place in titles and not asides.is_furniture(unit.text))
+            for place, unit in enumerate(units)
+        ]
     return [replace(unit, heading=False) for unit in found] if _is_speech(found) else found
 
 
