@@ -86,6 +86,7 @@ def chosen(*lines: str) -> list[str]:
         "58 people found this helpful",
         "Rezension aus Norland vom 1. Mai 2026",
         "Ships from and sold by Pump Hall.",
+        "Olmol 2,5 mg 1-0-1",
         "Most read\n1. Woman, 94, finds a pump\n2. What time is the talk tonight?",
         "Das könnte Sie auch interessieren\nPumpen im Winter",
     ],
@@ -176,6 +177,31 @@ def test_what_belongs_to_the_page_is_no_heading(line: str) -> None:
     units = extraction_units(f"{PROSE}\n\n{line}\n\n{PROSE}")
     assert not any(unit.heading for unit in units)
     assert units[2].aside
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "Pumpenhaus Olm\nKaistraße 4 · 24999 Olm",
+        "An\nDr. med. Ann Ode\nMarktplatz 3\n49196 Bad Olm",
+        "CAISSE DES POMPES\n69409 LYON CEDEX 03\nTél. : 3230 12",
+        "Olm, den 17.06.2026",
+        "Lyon, le 12 septembre 2026",
+        "Pump House\n12 Quay Road\nOlm OL1 4AB",
+        "IN THE HIGH COURT OF OLM\nBefore:\nMRS ODE\n- - - - - - - - - - - - - - - - -",
+    ],
+)
+def test_addresses_and_letterheads_are_neither_statements_nor_headings(block: str) -> None:
+    units = extraction_units(f"{block}\n\n{PROSE}")
+    assert all(unit.aside and not unit.heading for unit in units[:-2])
+    assert not any(unit.aside for unit in units[-2:])
+
+
+@pytest.mark.parametrize(
+    "block", ["Ann: 24999 Olm\nBen: Thanks\nAnn: Fine", "The pump is at\n24999 Olm. Come soon."]
+)
+def test_talk_and_sentences_with_a_place_are_no_addresses(block: str) -> None:
+    assert not any(unit.aside for unit in extraction_units(block))
 
 
 def test_links_to_other_pages_end_with_a_paragraph_or_a_heading() -> None:

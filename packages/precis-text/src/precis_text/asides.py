@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
 from itertools import pairwise
 
@@ -29,6 +30,7 @@ _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
 _QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
 _CONTACT = re.compile(r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.I)
+_LETTERS = re.compile(r"[^\W\d_]+")
 _NUMBERED = re.compile(r"^\(?(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b|doi|https?://")
 _WHOLE_LINE = re.compile(r"if\b.+\bthen\b|(?:else|end|break|pass|continue|endif|fi|done);?$")
@@ -83,6 +85,13 @@ class Asides:
             or _is_names(line, words)
             or _is_code(line, words)
         )
+
+    def is_address(self, lines: Sequence[str]) -> bool:
+        """Check whether a block of lines is an address or a letterhead: no sentence, and a place or telephone."""
+        is_listed = all(
+            len(_LETTERS.findall(line)) <= _LONG_VALUE and not _END.search(line) for line in lines
+        )
+        return is_listed and any(_LINES["address"].match(line) for line in lines)
 
     def is_furniture(self, line: str) -> bool:
         """Check whether a line belongs to the page around a text, so that it is not a heading either."""

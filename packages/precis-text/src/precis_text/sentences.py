@@ -158,7 +158,8 @@ class _Paragraph:
 
     def _ends_before_space(self, before: str, marks: str, rest: str, *, closed: str) -> bool:
         following = rest.lstrip(_OPENERS + " ")
-        if before[-1:] in ("[", "(") and closed[:1] in ("]", ")"):  # an omission: [...]
+        is_omission = before[-1:] in ("[", "(") and closed[:1] in ("]", ")")  # [...]
+        if is_omission or re.match(" [:;,] ", rest):  # French "Tél. : 12"
             return False
         if following[:1].islower() and not self._may_open(before, following):
             return False

@@ -273,6 +273,9 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         ]
         is_title = not found and len(units) == 1 and _COMPANY.fullmatch(units[0].text) is not None
         is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
+        if asides.is_address([unit.text for unit in units]) and not any(unit.speaker for unit in units):
+            found += [replace(unit, aside=True) for unit in units]
+            continue
         asides.after(block.group(), is_heading=is_heading)
         titles = range(len(units)) if is_heading else _titles(units, document, parts)
         found += [

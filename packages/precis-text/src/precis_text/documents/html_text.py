@@ -293,7 +293,7 @@ class _Page:
 
     def _end(self, element: Any, tag: str) -> None:
         if tag in _HEADINGS and not self.quoted:
-            self._heading()
+            self._heading(tag)
         elif tag in ("td", "th", "tr") and self._cells is not None:
             self._end_block()
             if self.cell or tag != "tr":
@@ -328,10 +328,11 @@ class _Page:
         if text:
             self.text.append(text if self.pre else _SPACE.sub(" ", text))
 
-    def _heading(self) -> None:
+    def _heading(self, tag: str) -> None:
         text, self.item = self._taken(), ""
         if text:
             self.writer.heading(text)
+            self.writer.names += [text] if tag == "h1" else []
             self.before = "\n\n"
 
     def _meets(self, element: Any) -> bool:

@@ -147,6 +147,7 @@ class _Mail:
         self._newsletter = any(name in message for name in ("list-unsubscribe", "list-id"))
         self._answers = is_reply(full) or "in-reply-to" in message
         self.writer.heading(self.subject)
+        self.writer.names.append(self.subject)
         self._read(message)
 
     def finished(self, title: str = "") -> Passages:
