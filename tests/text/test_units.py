@@ -569,3 +569,17 @@ def test_quantities_and_times_at_the_start_of_a_sentence_stay(document: str) -> 
     assert all(
         word in " ".join(unit.text for unit in extraction_units(document)) for word in document.split()[1:]
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "starts"),
+    [("22. April frei, wie die Stadt sagt.", False), ("22. Boote zählen, sagt die Stadt.", True)],
+)
+def test_a_date_at_the_start_of_a_wrapped_line_is_no_item(first: str, starts: bool) -> None:
+    text = f"Der Raum im zweiten Stock des alten Hauses am Hafen ist nach dem Plan ab dem\n{first}"
+    assert (len(extraction_units(text)) == 2) == starts
+
+
+def test_marks_without_a_word_are_no_heading() -> None:
+    units = extraction_units("The crane is old.\n\n> >\n\nIt creaks.")
+    assert not any(unit.heading for unit in units)

@@ -38,6 +38,8 @@ RULES = "precis-rules-5"
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("sentence_words.toml").read_text("utf-8"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLE.items()}
+ORDERED = _WORDS["months"] | _WORDS["after_ordinal"]
+"""Words behind an ordinal: "3. März"."""
 
 _OWN_STOPS = "。！？｡．؟۔।॥։።፧។៕‼⁇⁈⁉\u037e"
 _SPACED_STOPS = ".!?…"
@@ -243,7 +245,7 @@ def _is_ordinal(pieces: list[str], word: str, following: str) -> bool:
         return False
     found = _WORD.match(following)
     name = found[0].lower() if found else ""
-    if name in _WORDS["months"] or name in _WORDS["after_ordinal"]:
+    if name in ORDERED:
         return True
     is_known = name in _WORDS["opening"] or name in _WORDS["opening_elsewhere"]
     first, before = ["", *pieces][-3].lower(), pieces[-2].lower()

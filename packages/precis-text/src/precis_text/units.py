@@ -29,7 +29,7 @@ from precis_text.citations import Citations
 from precis_text.control_characters import unit_starts
 from precis_text.language import language_of
 from precis_text.pauses import Pauses, blank_sounds
-from precis_text.sentences import split_sentences
+from precis_text.sentences import ORDERED, split_sentences
 from precis_text.turns import AGENDA, NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
 from precis_text.unmarked_speech import language_of_unmarked, pieces_of
 
@@ -71,6 +71,7 @@ _DATE = re.compile(r"(?=\S+(?: \S+){1,4}$)(?=.*\b\d{1,2}\b)[^.!?]*\b(?:1[89]|20)
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
+_ORDINAL = re.compile(r"\s*\d{1,2}\. ([^\W\d_]+)")
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
 ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITATION})*\s*$""")
 _CITED_LATER = re.compile(rf"(?:{_CITATION}\s*)+(?=[^\W\d_a-z]|$)")
@@ -299,7 +300,9 @@ def _is_heading(units: list[TextUnit]) -> bool:
     most = _LONGEST_HEADING if is_line else _HEADING_WORDS
     most_lines = 1 if is_item(units[-1]) else _HEADING_LINES  # more are a list, or its head and an item
     return len(units) <= most_lines and all(
-        not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= most for unit in units
+        not (ENDED.search(unit.text) or unit.speaker or len(unit.text.split()) > most)
+        and any(map(str.isalnum, unit.text))
+        for unit in units
     )
 
 
@@ -413,7 +416,9 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
         return False
     if following.lstrip()[:1].islower() and not ENDED.search(line):
         return True
-    return not (NAMED.match(following) or _ITEM.match(following) or _AGENDA.match(line))
+    ordinal = _ORDINAL.match(following)  # "ab dem" / "3. März"
+    is_item = _ITEM.match(following) and not (ordinal and ordinal[1].lower() in ORDERED)
+    return not (NAMED.match(following) or is_item or _AGENDA.match(line))
 
 
 def _cited(sentences: list[str]) -> list[str]:

@@ -17,15 +17,12 @@ from typing import Any
 
 from lxml import etree, html
 
-from precis_text.documents.passages import Writer
+from precis_text.documents.passages import CUT, Writer
 from precis_text.documents.superscripts import power, raised_text
 from precis_text.errors import UserError
 
 #: Says what an element that is left out with all of its content is called; "" if it is no text; None to keep it.
 Leave = Callable[[Any], str | None]
-
-CUT = "\ue000"
-"""A line of a mail behind which all is quoted."""
 
 _BLOCKS = frozenset([
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir",

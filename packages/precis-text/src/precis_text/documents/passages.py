@@ -135,6 +135,8 @@ class Passages:
         )  # fmt: skip
 
 
+CUT = "\ue000"
+"""A line of a mail behind which all is quoted."""
 NOWHERE = Passages()
 
 
