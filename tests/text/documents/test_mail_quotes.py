@@ -133,6 +133,18 @@ def test_a_signature_follows_two_dashes(mark: str, behind: int, is_signature: bo
     assert first == ["signature" if mark == "-- " else ""] * (behind + 1)
 
 
+@pytest.mark.parametrize(
+    ("below", "is_signature"),
+    [
+        ("Ann Ode | Olm\nT +44 117 496 0123", True),
+        ("Ann\nTel. 0117 496", True),
+        ("The second part\nis short.", False),
+    ],
+)
+def test_a_longer_rule_begins_a_signature_only_above_a_contact(below: str, is_signature: bool) -> None:
+    assert own(f"The crane is old.\n\n---\n{below}").count("/") == (0 if is_signature else 3)
+
+
 def test_a_signature_ends_no_quotation() -> None:
     assert own("Yes.\n-- \nAnn\n> Late?") == "Yes."
     assert foreign_lines(["Yes.", "-- ", "Ann", "> a"], forward=False) == [

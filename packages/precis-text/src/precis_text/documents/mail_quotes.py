@@ -27,6 +27,10 @@ _MOST_SAYS = 3  # lines of "On ... wrote:"
 _MOST_SIGNED = 12  # lines behind a "--" that lacks its space
 _MOST_FRAME = 60  # words
 _RULE = re.compile(r"\s*[_*=-]{5,}\s*")
+_SHORT_RULE = re.compile(r"\s*[-_–—]{3,}\s*")
+_CONTACT = re.compile(
+    r"\S@\S+\.\w|www\.|\+\d[\d ()/-]{6,}|\b(?:tel|phone|fax|mobile?)\b\.?:?\s?\d", re.IGNORECASE
+)
 _LABEL = re.compile(r"[*>\s]*([^\W\d][^:：\n]{0,28}?)\*?\s?[:：]\*?\s*(\S.*)")
 _LABELLED = re.compile(r"[*\s]*[^\W\d][^:：\n]{0,28}[:：]")
 _FEWEST_NAMED = 3  # kinds of labels of a header
@@ -210,7 +214,9 @@ def _mark_signature(lines: list[str], kinds: list[str]) -> None:
     for number, place in enumerate(own):
         line = lines[place]
         short = len(own) - number - 1 <= _MOST_SIGNED
-        if line == "-- " or (line.rstrip() in ("--", "—", "-- ") and short and number):
+        is_ruled = _SHORT_RULE.fullmatch(line) and any(_CONTACT.search(lines[at]) for at in own[number:])
+        is_dashed = line.rstrip() in ("--", "—", "-- ") or is_ruled
+        if line == "-- " or (is_dashed and short and number):
             for at in own[number:]:
                 kinds[at] = SIGNATURE
             return
