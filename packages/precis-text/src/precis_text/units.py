@@ -72,6 +72,12 @@ _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
 _ORDINAL = re.compile(r"\s*\d{1,2}\. ([^\W\d_]+)")
+# "11. EARLY TERMINATION." before its clause, "§ 4 Kaution.", "LEAD PAINT."
+_RUN_IN = re.compile(
+    r"(?:(?:§|Art\.|Arti[ck](?:le|el)|Artículo|Section|Clause|Ziffer)\s?)?\d{1,2}(?:\.\d{1,2}){0,3}\.?(?:\s[–-])?\s"
+    r"(?:[^\W\d_a-zß-ÿ][^a-zß-ÿ.]{2,60}|[^\W\d_a-z][\w'’-]+(?:,?\s(?:(?:and|or|of|und|oder|der|des|et|ou|de|du|des|y|o|the|&)\s)*"
+    r"[^\W\d_a-z][\w'’-]+){0,4})\.|[^\W\d_a-zß-ÿ]{3,}(?:[ ;,&-]+[^\W\d_a-zß-ÿ]{2,}){1,6}\."
+)
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
 ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITATION})*\s*$""")
 _CITED_LATER = re.compile(rf"(?:{_CITATION}\s*)+(?=[^\W\d_a-z]|$)")
@@ -280,7 +286,7 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         asides.after(block.group(), is_heading=is_heading)
         titles = range(len(units)) if is_heading else _titles(units, document, parts)
         found += [
-            replace(unit, heading=place in titles and not asides.is_furniture(unit.text))
+            replace(unit, heading=(unit.heading or place in titles) and not asides.is_furniture(unit.text))
             for place, unit in enumerate(units)
         ]
     return [replace(unit, heading=False) for unit in found] if _is_speech(found) else found
@@ -462,10 +468,16 @@ def _cut(text: str, start: int, speakers: frozenset[str], asides: Asides) -> Ite
     is_turn = speaker and len(words) - len(speaker.split()) <= _LONG_TURN
     text = blank_sounds(text) if speaker and not is_turn else text
     sentences = [" ".join(words)] if is_turn else _cited(split_sentences(text))
+    is_clause = not speaker and len(sentences) > 1 and not _ITEM.match(sentences[1])
+    runs_in = is_clause and _RUN_IN.fullmatch(sentences[0]) is not None
     begins = unit_starts(text, sentences)
     is_aside = not speaker and asides.has(text)
     for sentence, begin, end in zip(sentences, begins, (*begins[1:], len(text)), strict=True):
         shown = visible(sentence)
         unit = TextUnit(shown, start + begin, start + begin + len(text[begin:end].rstrip()), speaker=speaker)
         if shown.strip():
-            yield replace(unit, aside=is_aside or (not speaker and asides.has_sentence(shown)))
+            is_side = is_aside or (not speaker and asides.has_sentence(shown))
+            if runs_in and begin == begins[0]:
+                yield replace(unit, text=shown.rstrip("."), heading=True)
+            else:
+                yield replace(unit, aside=is_side)
