@@ -72,6 +72,23 @@ def chosen(*lines: str) -> list[str]:
         "Vielen Dank für das Gespräch gestern.",
         "Merci beaucoup pour la réunion d'hier.",
         "Muchas gracias por la reunión de ayer.",
+        "The pump stood in its house until May. [Photo: Ann Ode/HP]",
+        "Die alte Pumpe vor dem Haus des Vereins. Foto: A. Moe",
+        "Home > Clubs > Pumps",
+        "By Ann Ode, Harbour Correspondent",
+        "Share  Save  Comments (212)",
+        "Compartir en Facebook  Ir a los comentarios",
+        "READ MORE: The boss of the club was paid 740,000 euros in one year",
+        "Archivado en: Agua, Bombas",
+        "All notable changes to this pump will be documented in this file.",
+        "Please consider the environment before printing this letter",
+        "Reviewed in Norland on May 1, 2026",
+        "58 people found this helpful",
+        "Rezension aus Norland vom 1. Mai 2026",
+        "Ships from and sold by Pump Hall.",
+        "Olmol 2,5 mg 1-0-1",
+        "Most read\n1. Woman, 94, finds a pump\n2. What time is the talk tonight?",
+        "Das könnte Sie auch interessieren\nPumpen im Winter",
     ],
 )
 def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
@@ -113,6 +130,10 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "Note: The pump house is closed on Monday and opens on Tuesday.",
         "Ann, Ben, Cem and Dora chose the pump, and the club paid for it in May.",
         "The browser of the pump house opens in May.",
+        "The photo was taken by Ann in May.",
+        "Home is where the pump of the club is > nobody else has one.",
+        "Report and comments of the board were read.",
+        "He ships them from the harbour and they are sold by Ann.",
         "This article was published in 1843 and made Ann rich.",
         "This article was first published in 1843 and caused a storm.",
         "This article also appears in Annex II and forbids the sale of boats.",
@@ -147,6 +168,46 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
 )
 def test_statements_are_not_asides(line: str) -> None:
     assert chosen(line) == [line]
+
+
+@pytest.mark.parametrize(
+    "line", ["ADVERTISEMENT", "Home > Clubs > Pumps", "Similar threads\nPumps in winter"]
+)
+def test_what_belongs_to_the_page_is_no_heading(line: str) -> None:
+    units = extraction_units(f"{PROSE}\n\n{line}\n\n{PROSE}")
+    assert not any(unit.heading for unit in units)
+    assert units[2].aside
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "Pumpenhaus Olm\nKaistraße 4 · 24999 Olm",
+        "An\nDr. med. Ann Ode\nMarktplatz 3\n49196 Bad Olm",
+        "CAISSE DES POMPES\n69409 LYON CEDEX 03\nTél. : 3230 12",
+        "Olm, den 17.06.2026",
+        "Lyon, le 12 septembre 2026",
+        "Pump House\n12 Quay Road\nOlm OL1 4AB",
+        "IN THE HIGH COURT OF OLM\nBefore:\nMRS ODE\n- - - - - - - - - - - - - - - - -",
+    ],
+)
+def test_addresses_and_letterheads_are_neither_statements_nor_headings(block: str) -> None:
+    units = extraction_units(f"{block}\n\n{PROSE}")
+    assert all(unit.aside and not unit.heading for unit in units[:-2])
+    assert not any(unit.aside for unit in units[-2:])
+
+
+@pytest.mark.parametrize(
+    "block", ["Ann: 24999 Olm\nBen: Thanks\nAnn: Fine", "The pump is at\n24999 Olm. Come soon."]
+)
+def test_talk_and_sentences_with_a_place_are_no_addresses(block: str) -> None:
+    assert not any(unit.aside for unit in extraction_units(block))
+
+
+def test_links_to_other_pages_end_with_a_paragraph_or_a_heading() -> None:
+    document = f"Most read\n\nPumps in winter\n\n{PROSE}\n\n- a pump of 1987\n- a well of 1912"
+    told = [unit.text for unit in extraction_units(document) if not unit.aside]
+    assert told == [*PROSE.replace("Monday. ", "Monday.|").split("|"), "- a pump of 1987", "- a well of 1912"]
 
 
 def test_a_list_of_sources_ends_with_the_next_heading() -> None:

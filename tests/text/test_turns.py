@@ -53,6 +53,8 @@ FORMS: dict[str, Callable[[int, str, str], str]] = {
     "Zoom, transcript": lambda n, who, text: f"[{who}] 10:3{n}:12\n{text}\n",
     "Otter": lambda n, who, text: f"{who}  0:0{n}  \n{text}\n",
     "Google Meet": lambda n, who, text: f"{who}\n00:0{n}:05\n{text}",
+    "forum": lambda n, who, text: f"#{n + 1}\n{who}\nSenior Member\nJoined: Feb 2014\n\n{text}\n",
+    "forum, German": lambda n, who, text: f"#{n + 1}\n{who}\nRegistriert seit: 3.2.2014\n{text}\n",
     "Google Chat": lambda n, who, text: f"{who}, Oct 14, 3:3{n} PM\n{text}\n",
     "Rev": lambda n, who, text: f"{who} (00:0{n}):\n{text}\n",
     "Descript": lambda n, who, text: f"[00:00:0{n}] {who}: {text}",

@@ -569,3 +569,41 @@ def test_quantities_and_times_at_the_start_of_a_sentence_stay(document: str) -> 
     assert all(
         word in " ".join(unit.text for unit in extraction_units(document)) for word in document.split()[1:]
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "starts"),
+    [("22. April frei, wie die Stadt sagt.", False), ("22. Boote zählen, sagt die Stadt.", True)],
+)
+def test_a_date_at_the_start_of_a_wrapped_line_is_no_item(first: str, starts: bool) -> None:
+    text = f"Der Raum im zweiten Stock des alten Hauses am Hafen ist nach dem Plan ab dem\n{first}"
+    assert (len(extraction_units(text)) == 2) == starts
+
+
+def test_marks_without_a_word_are_no_heading() -> None:
+    units = extraction_units("The crane is old.\n\n> >\n\nIt creaks.")
+    assert not any(unit.heading for unit in units)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "11. EARLY END.",
+        "3. Rent and Deposit.",
+        "§ 4 Kaution.",
+        "Article 5 – Loyer.",
+        "LEAD PAINT.",
+        "2.1 Term.",
+    ],
+)
+def test_a_heading_in_front_of_its_clause_is_a_heading(heading: str) -> None:
+    clause = "Either side may end the hire of the boat. The fee is two months of hire."
+    units = extraction_units(f"{heading} {clause}")
+    assert [unit.heading for unit in units] == [True, False, False]
+    assert [unit.text for unit in units] == [heading[:-1], *clause.replace("boat. ", "boat.|").split("|")]
+
+
+@pytest.mark.parametrize("first", ["It rained.", "11. It rained in the north.", "NASA.", "OK THEN."])
+def test_other_short_sentences_stay_alone(first: str) -> None:
+    text = f"{first} Either side may end the hire of the boat. The fee is two months of hire."
+    assert "Either side may end the hire of the boat." in [unit.text for unit in extraction_units(text)]

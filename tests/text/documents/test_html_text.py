@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from precis_text.documents.html_text import CUT, numbered, parse_page, write_page, write_tree
-from precis_text.documents.passages import Passages, Writer
+from precis_text.documents.html_text import numbered, parse_page, write_page, write_tree
+from precis_text.documents.passages import CUT, Passages, Writer
 
 
 def page(body: str, **more: Any) -> Passages:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from precis_text.documents.html_text import CUT
 from precis_text.documents.mail_quotes import (
+    as_mail,
     described,
     foreign_lines,
     is_forward,
@@ -15,6 +15,8 @@ from precis_text.documents.mail_quotes import (
     is_stub,
     plain_subject,
 )
+from precis_text.documents.passages import CUT
+from precis_text.documents.reader import read_content
 
 
 def own(text: str, **more: Any) -> str:
@@ -131,6 +133,18 @@ def test_a_signature_follows_two_dashes(mark: str, behind: int, is_signature: bo
     assert first == ["signature" if mark == "-- " else ""] * (behind + 1)
 
 
+@pytest.mark.parametrize(
+    ("below", "is_signature"),
+    [
+        ("Ann Ode | Olm\nT +44 117 496 0123", True),
+        ("Ann\nTel. 0117 496", True),
+        ("The second part\nis short.", False),
+    ],
+)
+def test_a_longer_rule_begins_a_signature_only_above_a_contact(below: str, is_signature: bool) -> None:
+    assert own(f"The crane is old.\n\n---\n{below}").count("/") == (0 if is_signature else 3)
+
+
 def test_a_signature_ends_no_quotation() -> None:
     assert own("Yes.\n-- \nAnn\n> Late?") == "Yes."
     assert foreign_lines(["Yes.", "-- ", "Ann", "> a"], forward=False) == [
@@ -205,3 +219,51 @@ def test_what_is_left_out_is_told_in_a_fixed_order() -> None:
     ]
     assert described(["quoted"] * 1200) == ["1,200 quoted lines left out"]
     assert described([""]) == []
+
+
+HEADERS = {
+    "de": "Von: Ann Ode <ann@olm.example>\nGesendet: Montag, 3. Mai 2026 16:42\nAn: Ben Lee\nBetreff: AW: Der Kran",
+    "en": "From: Ann Ode\nSent: Monday 3 May 2026 16:42\nTo: Ben Lee\nCc: Cem Vik\nSubject: RE: Der Kran",
+    "fr": "De : Ann Ode\nEnvoyé : lundi 3 mai 2026 16:42\nÀ : Ben Lee\nObjet : TR : Der Kran",
+    "es": "De: Ann Ode\nEnviado: lunes, 3 de mayo de 2026\nPara: Ben Lee\nAsunto: RV: Der Kran",
+}
+
+
+@pytest.mark.parametrize("language", HEADERS)
+@pytest.mark.parametrize("name", ["a.txt", "a.eml"])
+def test_a_pasted_mail_is_read_like_a_file_of_a_mail(language: str, name: str) -> None:
+    said = "\n\nDer Kran ist alt.\n\n--\nAnn Ode\nTel. 12\n\nOn 2 May 2026 Ben wrote:\n> How old\n> is it?\n"
+    found = read_content((HEADERS[language] + said).encode(), name=name)
+    assert found.text == "Der Kran\n\nDer Kran ist alt."
+    assert {"3 quoted lines left out", "signature left out"} <= {*found.notes}
+    assert ("read as a mail" in found.notes) == (name == "a.txt")
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "-----Original Message-----\nFrom: Ben\nSent: today\n\nHow old is it?",
+        f"{HEADERS['de']}\n\nWie alt ist er?",
+        "On 2 May 2026 Ben wrote:\n> How old is it?",
+        "Am 2.5.2026 um 9:15 schrieb Ben:\n\n> Wie alt?",
+    ],
+)
+def test_a_text_with_an_answered_mail_in_it_is_a_mail(old: str) -> None:
+    found = read_content(f"Der Kran ist alt.\n\n{old}\n".encode(), name="a.txt")
+    assert found.text == "Der Kran ist alt."
+    assert found.notes[-1] == "read as a mail"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "From: Olm\nTo: the north\n\nThe boat leaves at nine.",
+        "It was late.\n\nOn 3 May 1820 he wrote:\n\nThe crane is old. It creaks.",
+        "The rule:\n\n> Nobody sleeps on the quay.\n\nIt is old.",
+        "Ann: From here?\nBen: To the north.\nAnn: Subject to rain.",
+        "A list\n---\n- original message",
+    ],
+)
+def test_other_text_is_no_mail(text: str) -> None:
+    assert as_mail(text) == ""
+    assert read_content(text.encode(), name="a.txt").text == text

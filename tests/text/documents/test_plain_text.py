@@ -158,3 +158,36 @@ def test_a_divided_word_is_taken_as_a_whole_and_not_joined_with_a_conjunction(te
     more = others.get(text.split()[0], "It is the brid-\nges of it.")
     document = f"{text}\n{more}\n"
     assert read in with_words_joined(document)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        (
+            "Wir haben heute mit der Stadt und der Hafen-\nverwaltung über den Kai gesprochen.",
+            "Hafenverwaltung",
+        ),
+        ("Il est là avec les gens de la ville pour le trans-\nport du sable.", "transport"),
+        ("On ne sait pas si les gens de la ville vont au port, peut-\nêtre demain.", "peut-être"),
+        ("El barco es de la ciudad y se va con los pesca-\ndores por la noche.", "pescadores"),
+        ("It is the wall of the town, and there is no infor-\nmation on it for the people.", "information"),
+        ("It is the wall of the town, and there is a light-\nblue sign on it for the people.", "light-"),
+        ("def f(a, b): return a-\nb", "a-"),
+    ],
+)
+def test_a_single_divided_word_is_joined_where_it_is_surely_one(text: str, read: str) -> None:
+    assert read in with_words_joined(text)[0].split()
+
+
+def test_posts_of_a_forum_lose_what_they_quote_and_their_signatures() -> None:
+    posts = (
+        "Thread: A loud pump?\n\n#1\nann_ode\nJoined: Nov 2022\n\nOur pump is loud. What can I do?\n\n"
+        "#2\nBen L.\n\nOpen the valve.\n________________\n30 years of pumps.\n\n"
+        "#3\nann_ode\nQuote:\nOriginally Posted by Ben L.\nOpen the valve.\n\nUPDATE: it is quiet now.\n"
+    )
+    found = read_content(posts.encode(), name="a.txt")
+    assert found.text.split("\n\n")[1].split("\n") == [
+        "ann_ode: Our pump is loud. What can I do?", "Ben L.: Open the valve.", "ann_ode: UPDATE: it is quiet now.",
+    ]  # fmt: skip
+    assert found.notes == ["quotations and signatures of posts left out"]
+    assert [unit.speaker for unit in extraction_units(found.text)][1:] == ["ann_ode", "Ben L.", "ann_ode"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Sequence
 from importlib.resources import files
 from itertools import pairwise
 
@@ -29,6 +30,7 @@ _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
 _QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
 _CONTACT = re.compile(r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.I)
+_LETTERS = re.compile(r"[^\W\d_]+")
 _NUMBERED = re.compile(r"^\(?(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b|doi|https?://")
 _WHOLE_LINE = re.compile(r"if\b.+\bthen\b|(?:else|end|break|pass|continue|endif|fi|done);?$")
@@ -56,6 +58,8 @@ class Asides:
         section = next((name for name, words in _HEADINGS.items() if named in words), None)
         if section is not None:
             self._section = section
+        elif self._section == "more":
+            self._section = "" if is_heading or _END.search(block) else "more"
         elif is_heading and not (self._section and _is_listed(first)):
             self._section = ""
 
@@ -67,18 +71,31 @@ class Asides:
         words = line.split()
         if self._section == "sources" and _YEAR.search(line):
             return True
+        if self._section == "more" and _is_link(line, words):
+            return True
         if self._section == "contents" and not _END.search(line):
             return True
         return (
             _is_row(text, words)
             or _is_label(line, words)
             or _is_contents(line)
-            or _matches(line, "caption", "copyright", "entry")
+            or _matches(line, "caption", "credited", "copyright", "entry")
             or (len(words) <= _LONG_LETTER and _matches(line, "salutation", "closing"))
             or (len(words) <= _LONG_CONTACT and not _END.search(line) and bool(_CONTACT.search(line)))
             or _is_names(line, words)
             or _is_code(line, words)
         )
+
+    def is_address(self, lines: Sequence[str]) -> bool:
+        """Check whether a block of lines is an address or a letterhead: no sentence, and a place or telephone."""
+        is_listed = all(
+            len(_LETTERS.findall(line)) <= _LONG_VALUE and not _END.search(line) for line in lines
+        )
+        return is_listed and any(_LINES["address"].match(line) for line in lines)
+
+    def is_furniture(self, line: str) -> bool:
+        """Check whether a line belongs to the page around a text, so that it is not a heading either."""
+        return self.has_sentence(line) or (self._section == "more" and _is_link(line, line.split()))
 
     def has_sentence(self, sentence: str) -> bool:
         """Check whether a single sentence is an aside within a text."""
@@ -88,6 +105,11 @@ class Asides:
 
 def _matches(line: str, *names: str) -> bool:
     return any(_LINES[name].match(line) for name in names)
+
+
+def _is_link(line: str, words: list[str]) -> bool:
+    """Check whether a line may link to another page: a short one without an end mark, or an item."""
+    return len(words) <= _LONG_SENTENCE and not (_END.search(line) and not _NUMBERED.match(line))
 
 
 def _is_listed(line: str) -> bool:

@@ -34,10 +34,12 @@ from importlib.resources import files
 from precis_text.inline_items import item_starts
 from precis_text.quoted_spans import QuotedSpans
 
-RULES = "precis-rules-4"
+RULES = "precis-rules-5"
 
 _TABLE = tomllib.loads(files("precis_text").joinpath("sentence_words.toml").read_text("utf-8"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLE.items()}
+ORDERED = _WORDS["months"] | _WORDS["after_ordinal"]
+"""Words behind an ordinal: "3. März"."""
 
 _OWN_STOPS = "。！？｡．؟۔।॥։።፧។៕‼⁇⁈⁉\u037e"
 _SPACED_STOPS = ".!?…"
@@ -53,6 +55,7 @@ _STOP = re.compile(
 )
 _BLANK_LINE = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_ORDINAL = re.compile(r"(?:\d{1,3}\.?[/–-])?\d{1,3}|[IVX]{1,5}")  # "11./12. Mai"
 _NUMBERING = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5}|[A-Za-z])")
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORD = re.compile(r"[^\W\d_]+")
@@ -157,7 +160,8 @@ class _Paragraph:
 
     def _ends_before_space(self, before: str, marks: str, rest: str, *, closed: str) -> bool:
         following = rest.lstrip(_OPENERS + " ")
-        if before[-1:] in ("[", "(") and closed[:1] in ("]", ")"):  # an omission: [...]
+        is_omission = before[-1:] in ("[", "(") and closed[:1] in ("]", ")")  # [...]
+        if is_omission or re.match(" [:;,] ", rest):  # French "Tél. : 12"
             return False
         if following[:1].islower() and not self._may_open(before, following):
             return False
@@ -237,14 +241,19 @@ def _needs_more(word: str, rest: str, following: str) -> bool:
 
 def _is_ordinal(pieces: list[str], word: str, following: str) -> bool:
     """Check whether a number with a full stop, after other words, is an ordinal: "3. März", "im 19. Jahrhundert"."""
-    if not re.fullmatch(r"\d{1,3}|[IVX]{1,5}", word):
+    if not _ORDINAL.fullmatch(word):
         return False
     found = _WORD.match(following)
     name = found[0].lower() if found else ""
-    if name in _WORDS["months"]:
+    if name in ORDERED:
         return True
     is_known = name in _WORDS["opening"] or name in _WORDS["opening_elsewhere"]
-    return pieces[-2].lower() in _WORDS["before_ordinal"] and bool(name) and not is_known
+    first, before = ["", *pieces][-3].lower(), pieces[-2].lower()
+    is_second = before in ("und", "oder", "bis") and re.fullmatch(r"\d{1,3}\.", first) is not None
+    is_counted = before == "als" and first in _WORDS["comparatives"]
+    return (
+        (before in _WORDS["before_ordinal"] or is_second) and not is_counted and bool(name) and not is_known
+    )
 
 
 def _may_be_last(word: str) -> bool:

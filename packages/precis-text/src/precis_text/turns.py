@@ -20,11 +20,14 @@ _ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"].replace("\n", ""), re.IGN
 _PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"].replace("\n", ""), re.IGNORECASE)
 _EDITED = re.compile("[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>")
 PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"].replace("\n", ""), re.MULTILINE)
+QUOTES = re.compile(_TABLE["notices"]["quotes"].replace("\n", ""), re.MULTILINE)
 _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
-NAMED = re.compile(r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}:\s")  # "Rt. Hon. Ann Lee: "
+NAMED = re.compile(  # "Rt. Hon. Ann Lee: ", "Ann L.: "
+    r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?:\s"
+)
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
 AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a number; "User 1" speaks
@@ -96,7 +99,7 @@ def _forms() -> list[_Form]:
 
 _FORMS = _forms()
 _STAMP = re.compile(
-    r"\d[:.h]\d\d|speaker|comment(?:ed)?\b|replied |^<[^\s>][^\n>]{0,40}> |spk_\d", re.M | re.I
+    r"\d[:.h]\d\d|speaker|comment(?:ed)?\b|replied |^<[^\s>][^\n>]{0,40}> |spk_\d|^#\d", re.M | re.I
 )
 
 
@@ -149,7 +152,9 @@ def _group(head: re.Match[str], name: str) -> str:
 
 
 def _turn(document: str, form: _Form, head: re.Match[str], stop: int) -> Turn:
-    text = " ".join(PROGRAM_LINES.sub("", _EDITED.sub("", document[head.end() : stop])).split())
+    text = " ".join(
+        PROGRAM_LINES.sub("", QUOTES.sub("", _EDITED.sub("", document[head.end() : stop]))).split()
+    )
     speaker = _group(head, "label") or _group(head, "speaker")
     is_unnamed = not speaker and not form.is_spoken
     is_notice = _group(head, "program") != "" or is_unnamed or _WHOLE.fullmatch(text) is not None

@@ -6,7 +6,8 @@ The rules of `sentences` split a line of text into sentences. Three cases differ
   split. Chats and transcripts are read without their stamps (`precis_text.turns`);
 - a line about as wide as the widest around it was wrapped, so its line break ends nothing;
 - a blank line always ends a unit;
-- a citation mark behind a full stop ("in Dulwich. [17]") belongs to the sentence before it.
+- a citation mark behind a full stop ("in Dulwich. [17]") belongs to the sentence before it;
+- speech that was written down without full stops is divided where a clause may begin (`unmarked_speech`).
 
 The text of a turn is without pauses and sounds (`precis_text.pauses`), other text without references to sources and
 figures (`precis_text.citations`).
@@ -28,8 +29,9 @@ from precis_text.citations import Citations
 from precis_text.control_characters import unit_starts
 from precis_text.language import language_of
 from precis_text.pauses import Pauses, blank_sounds
-from precis_text.sentences import split_sentences
+from precis_text.sentences import ORDERED, split_sentences
 from precis_text.turns import AGENDA, NAMED, Turn, dialogue_speakers, speaker_of, turns_of, without_stamps
+from precis_text.unmarked_speech import language_of_unmarked, pieces_of
 
 _LONG_TURN = 20  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
@@ -69,6 +71,13 @@ _DATE = re.compile(r"(?=\S+(?: \S+){1,4}$)(?=.*\b\d{1,2}\b)[^.!?]*\b(?:1[89]|20)
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
+_ORDINAL = re.compile(r"\s*\d{1,2}\. ([^\W\d_]+)")
+# "11. EARLY TERMINATION." before its clause, "§ 4 Kaution.", "LEAD PAINT."
+_RUN_IN = re.compile(
+    r"(?:(?:§|Art\.|Arti[ck](?:le|el)|Artículo|Section|Clause|Ziffer)\s?)?\d{1,2}(?:\.\d{1,2}){0,3}\.?(?:\s[–-])?\s"
+    r"(?:[^\W\d_a-zß-ÿ][^a-zß-ÿ.]{2,60}|[^\W\d_a-z][\w'’-]+(?:,?\s(?:(?:and|or|of|und|oder|der|des|et|ou|de|du|des|y|o|the|&)\s)*"
+    r"[^\W\d_a-z][\w'’-]+){0,4})\.|[^\W\d_a-zß-ÿ]{3,}(?:[ ;,&-]+[^\W\d_a-zß-ÿ]{2,}){1,6}\."
+)
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
 ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITATION})*\s*$""")
 _CITED_LATER = re.compile(rf"(?:{_CITATION}\s*)+(?=[^\W\d_a-z]|$)")
@@ -148,12 +157,38 @@ def extraction_units(document: str) -> list[TextUnit]:
     """
     turns = turns_of(document)
     if not turns:
-        return _without_marks(_units_of_lines(document), document)
+        return _without_marks(_divided(_units_of_lines(document), document), document)
     if not any(turn.speaker for turn in turns):
         return _units_of_lines(without_stamps(document, turns))
     before = _units_of_lines(document[: turns[0].start])
     said = [unit for turn in turns for unit in _units_of_turn(turn, document)]
-    return before + _without_marks(said, document)
+    return before + _without_marks(_divided(said, document), document)
+
+
+def _divided(units: list[TextUnit], document: str) -> list[TextUnit]:
+    """Divide the long units of a text without full stops and commas where a clause may begin."""
+    language = language_of_unmarked(document)
+    return [part for unit in units for part in _pieces(unit, document, language)] if language else units
+
+
+def _pieces(unit: TextUnit, document: str, language: str) -> list[TextUnit]:
+    """Return the pieces of a unit; the head of a turn and blanked sounds may part its words from the document's."""
+    words, written = unit.text.split(), [*re.finditer(r"\S+", document[unit.start : unit.stop])]
+    begins = [0] if unit.heading or unit.aside else pieces_of(words, language)
+    if len(written) < len(words) or any(written[at - len(words)].group() != words[at] for at in begins[1:]):
+        return [unit]
+    starts = [unit.start, *(unit.start + written[at - len(words)].start() for at in begins[1:])]
+    return [
+        replace(
+            unit,
+            text=" ".join(words[begin:end]),
+            start=start,
+            stop=start + len(document[start:stop].rstrip()),
+        )
+        for begin, end, start, stop in zip(
+            begins, [*begins[1:], len(words)], starts, [*starts[1:], unit.stop], strict=True
+        )
+    ]
 
 
 def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
@@ -237,6 +272,7 @@ def _units_of_lines(document: str) -> list[TextUnit]:
     numbers = [int(number) for number in _OPENS.findall(document)]
     parts = {number for number in numbers if {number - 1, number + 1}.intersection(numbers)}
     for block in _BLOCK.finditer(document):
+        asides.after(block.group(), is_heading=False)
         units = [
             unit
             for start, text in _runs(block, speakers, margin)
@@ -244,9 +280,15 @@ def _units_of_lines(document: str) -> list[TextUnit]:
         ]
         is_title = not found and len(units) == 1 and _COMPANY.fullmatch(units[0].text) is not None
         is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
+        if asides.is_address([unit.text for unit in units]) and not any(unit.speaker for unit in units):
+            found += [replace(unit, aside=True) for unit in units]
+            continue
         asides.after(block.group(), is_heading=is_heading)
         titles = range(len(units)) if is_heading else _titles(units, document, parts)
-        found += [replace(unit, heading=place in titles) for place, unit in enumerate(units)]
+        found += [
+            replace(unit, heading=(unit.heading or place in titles) and not asides.is_furniture(unit.text))
+            for place, unit in enumerate(units)
+        ]
     return [replace(unit, heading=False) for unit in found] if _is_speech(found) else found
 
 
@@ -264,7 +306,9 @@ def _is_heading(units: list[TextUnit]) -> bool:
     most = _LONGEST_HEADING if is_line else _HEADING_WORDS
     most_lines = 1 if is_item(units[-1]) else _HEADING_LINES  # more are a list, or its head and an item
     return len(units) <= most_lines and all(
-        not ENDED.search(unit.text) and not unit.speaker and len(unit.text.split()) <= most for unit in units
+        not (ENDED.search(unit.text) or unit.speaker or len(unit.text.split()) > most)
+        and any(map(str.isalnum, unit.text))
+        for unit in units
     )
 
 
@@ -378,7 +422,9 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
         return False
     if following.lstrip()[:1].islower() and not ENDED.search(line):
         return True
-    return not (NAMED.match(following) or _ITEM.match(following) or _AGENDA.match(line))
+    ordinal = _ORDINAL.match(following)  # "ab dem" / "3. März"
+    is_item = _ITEM.match(following) and not (ordinal and ordinal[1].lower() in ORDERED)
+    return not (NAMED.match(following) or is_item or _AGENDA.match(line))
 
 
 def _cited(sentences: list[str]) -> list[str]:
@@ -422,10 +468,16 @@ def _cut(text: str, start: int, speakers: frozenset[str], asides: Asides) -> Ite
     is_turn = speaker and len(words) - len(speaker.split()) <= _LONG_TURN
     text = blank_sounds(text) if speaker and not is_turn else text
     sentences = [" ".join(words)] if is_turn else _cited(split_sentences(text))
+    is_clause = not speaker and len(sentences) > 1 and not _ITEM.match(sentences[1])
+    runs_in = is_clause and _RUN_IN.fullmatch(sentences[0]) is not None
     begins = unit_starts(text, sentences)
     is_aside = not speaker and asides.has(text)
     for sentence, begin, end in zip(sentences, begins, (*begins[1:], len(text)), strict=True):
         shown = visible(sentence)
         unit = TextUnit(shown, start + begin, start + begin + len(text[begin:end].rstrip()), speaker=speaker)
         if shown.strip():
-            yield replace(unit, aside=is_aside or (not speaker and asides.has_sentence(shown)))
+            is_side = is_aside or (not speaker and asides.has_sentence(shown))
+            if runs_in and begin == begins[0]:
+                yield replace(unit, text=shown.rstrip("."), heading=True)
+            else:
+                yield replace(unit, aside=is_side)

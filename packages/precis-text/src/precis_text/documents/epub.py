@@ -130,6 +130,9 @@ class _Book:
         ):
             if count:
                 self.writer.notes.append(f"{count:,} of its chapters {'is' if count == 1 else 'are'} {why}")
+        self.writer.names = [
+            str(title.text or "") for title in self.package.iterfind(".//{*}metadata/{*}title")
+        ][:1]
         return self.writer.finished()
 
 

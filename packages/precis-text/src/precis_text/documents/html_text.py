@@ -17,15 +17,12 @@ from typing import Any
 
 from lxml import etree, html
 
-from precis_text.documents.passages import Writer
+from precis_text.documents.passages import CUT, Writer
 from precis_text.documents.superscripts import power, raised_text
 from precis_text.errors import UserError
 
 #: Says what an element that is left out with all of its content is called; "" if it is no text; None to keep it.
 Leave = Callable[[Any], str | None]
-
-CUT = "\ue000"
-"""A line of a mail behind which all is quoted."""
 
 _BLOCKS = frozenset([
     "address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details", "dialog", "dir",
@@ -293,7 +290,7 @@ class _Page:
 
     def _end(self, element: Any, tag: str) -> None:
         if tag in _HEADINGS and not self.quoted:
-            self._heading()
+            self._heading(tag)
         elif tag in ("td", "th", "tr") and self._cells is not None:
             self._end_block()
             if self.cell or tag != "tr":
@@ -328,10 +325,11 @@ class _Page:
         if text:
             self.text.append(text if self.pre else _SPACE.sub(" ", text))
 
-    def _heading(self) -> None:
+    def _heading(self, tag: str) -> None:
         text, self.item = self._taken(), ""
         if text:
             self.writer.heading(text)
+            self.writer.names += [text] if tag == "h1" else []
             self.before = "\n\n"
 
     def _meets(self, element: Any) -> bool:

@@ -22,6 +22,7 @@ from precis_text.documents.mail_bodies import (
     without_packed,
 )
 from precis_text.documents.mail_quotes import (
+    as_mail,
     described,
     foreign_lines,
     is_forward,
@@ -73,7 +74,11 @@ def read(content: bytes) -> Passages | list[Passages]:
         return _read_all([_parsed(_KEPT_FROM.sub(rb"\1", mail.partition(b"\n")[2])) for mail in mails])
     message = _parsed(content)
     if not any(name in message for name in _HEADER) and "snapshot-content-location" not in message:
-        raise UserError("lacks an e-mail header (From, To, Subject, Date); it is damaged or not an e-mail")
+        if not (pasted := as_mail(decode(content, "", Writer()).replace("\r\n", "\n"))):
+            raise UserError(
+                "lacks an e-mail header (From, To, Subject, Date); it is damaged or not an e-mail"
+            )
+        message = _parsed(pasted.encode())
     if message.get_content_type() == "multipart/digest":
         return _read_all([mail for part in _parts(message) if (mail := _embedded(part)) is not None])
     if "snapshot-content-location" in message or str(message.get("from", "")).startswith("<Saved by"):
@@ -147,6 +152,7 @@ class _Mail:
         self._newsletter = any(name in message for name in ("list-unsubscribe", "list-id"))
         self._answers = is_reply(full) or "in-reply-to" in message
         self.writer.heading(self.subject)
+        self.writer.names.append(self.subject)
         self._read(message)
 
     def finished(self, title: str = "") -> Passages:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
+from email.header import Header
 from functools import cache
 from pathlib import Path
 
-from precis_text.documents.html_text import CUT
+from precis_text.documents.passages import CUT
 
 _WORDS = tomllib.loads((Path(__file__).parent / "mail_words.toml").read_text(encoding="utf-8"))
 QUOTED, SIGNATURE, PROGRAM, DISCLAIMER, FRAME = (
@@ -26,7 +27,13 @@ _MOST_SAYS = 3  # lines of "On ... wrote:"
 _MOST_SIGNED = 12  # lines behind a "--" that lacks its space
 _MOST_FRAME = 60  # words
 _RULE = re.compile(r"\s*[_*=-]{5,}\s*")
+_SHORT_RULE = re.compile(r"\s*[-_–—]{3,}\s*")
+_CONTACT = re.compile(
+    r"\S@\S+\.\w|www\.|\+\d[\d ()/-]{6,}|\b(?:tel|phone|fax|mobile?)\b\.?:?\s?\d", re.IGNORECASE
+)
 _LABEL = re.compile(r"[*>\s]*([^\W\d][^:：\n]{0,28}?)\*?\s?[:：]\*?\s*(\S.*)")
+_LABELLED = re.compile(r"[*\s]*[^\W\d][^:：\n]{0,28}[:：]")
+_FEWEST_NAMED = 3  # kinds of labels of a header
 _DATE = re.compile(r"\d{4}|\d{1,2}[.:/-]\d{2}")
 _QUOTE = re.compile(r"\s{0,3}>")
 
@@ -41,7 +48,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 _PATTERNS = {
-    "from": rf"[*\s]*{_any('from')}\*?\s?[:：]", "sent": rf"[*\s]*{_any('sent')}\*?\s?[:：]",
+    **{name: rf"[*\s]*{_any(name)}\*?\s?[:：]" for name in ("from", "sent", "to", "subject")},
     "forwarded": rf"\s*-{{2,}}\s?{_any('forwarded')}\s?-{{2,}}\s*|\s*{_any('forwarded')}\s?[:：]?\s*",
     "says": rf"(?:(?<![a-z]){_any('wrote')}.{{0,80}}|\d.{{0,200}}@.{{0,120}}|@.{{0,160}}\d.{{0,80}})[:：]\s*$",
     "begins": rf"[\s\"“]*(?:{_any('begins')}\b|\d|.{{0,60}}<[^<>\s]+@)",
@@ -71,6 +78,41 @@ def is_reply(subject: str) -> bool:
 def is_stub(text: str) -> bool:
     """Check whether a plain text only says that the mail is in HTML."""
     return len(text.split()) < 60 and bool(_pattern("stub").search(text))
+
+
+def as_mail(text: str) -> str:
+    """Return a pasted mail or thread as the content of a mail file; "" for a text that is surely none.
+
+    It begins with a header in a known language, has one within it, or quotes what somebody wrote.
+    """
+    lines = text.strip().split("\n")
+    head = next((place for place, line in enumerate(lines) if not _LABELLED.match(line)), len(lines))
+    head = head if _named(lines[:head]) >= _FEWEST_NAMED else 0
+    if not head and not any(_begins_old(lines, place) for place in range(1, len(lines))):
+        return ""
+    named = next((line for line in lines[:head] if _pattern("subject").match(line)), ":")
+    subject = Header(re.split("[:：]", named, maxsplit=1)[1].strip(), "utf-8").encode(maxlinelen=0)
+    return f"Subject: {subject}\nContent-Type: text/plain; charset=utf-8\n\n" + "\n".join(lines[head:])
+
+
+def _named(lines: list[str]) -> int:
+    """Count the kinds of labels of a header in some lines: who, when, to whom, about what."""
+    return sum(any(map(_pattern(name).match, lines)) for name in ("from", "sent", "to", "subject"))
+
+
+def _begins_old(lines: list[str], place: int) -> bool:
+    """Check whether an answered mail surely begins at a line of a text that may be none."""
+    line = lines[place]
+    if _QUOTE.match(line):
+        return (
+            not _QUOTE.match(lines[place - 1])
+            and _says(lines, place - 1 - (not lines[place - 1].strip())) > 0
+        )
+    is_marked = line.lstrip().startswith("-") and _pattern("forwarded").fullmatch(line) is not None
+    is_header = (
+        _LABELLED.match(line) and _pattern("from").match(line) and not _LABELLED.match(lines[place - 1])
+    )
+    return is_marked or (bool(is_header) and _named(lines[place : place + 6]) >= _FEWEST_NAMED)
 
 
 def foreign_lines(
@@ -172,7 +214,9 @@ def _mark_signature(lines: list[str], kinds: list[str]) -> None:
     for number, place in enumerate(own):
         line = lines[place]
         short = len(own) - number - 1 <= _MOST_SIGNED
-        if line == "-- " or (line.rstrip() in ("--", "—", "-- ") and short and number):
+        is_ruled = _SHORT_RULE.fullmatch(line) and any(_CONTACT.search(lines[at]) for at in own[number:])
+        is_dashed = line.rstrip() in ("--", "—", "-- ") or is_ruled
+        if line == "-- " or (is_dashed and short and number):
             for at in own[number:]:
                 kinds[at] = SIGNATURE
             return

@@ -144,7 +144,7 @@ def _with_lines(found: Passages) -> Passages:
             places.append(replace(place, heading=heading, line=line))
     left = [(what, _MARK.sub("", text)) for what, text in found.left]
     text = "".join([*parts, found.text[end:]])
-    return replace(found, text=text, starts=starts, places=places, left=left)
+    return replace(found, text=text, starts=starts, places=places, left=left, name=_MARK.sub("", found.name))
 
 
 def _plain_marks(text: str, writer: Writer) -> str:

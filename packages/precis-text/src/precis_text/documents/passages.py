@@ -91,6 +91,7 @@ class Passages:
         starts: offsets in `text`, increasing; `places[i]` holds from `starts[i]` up to the next one.
         notes: parts of the file that are not in the text, each in a few words.
         title: its name among several documents in one file; "" if the file holds one.
+        name: the title that its format gives: the only heading of the first level, the subject of a mail; else "".
         left: what was left out and named, as pairs of name and text; not sent between processes.
         share: words of the file against words of the text; None if they were not counted.
     """
@@ -100,6 +101,7 @@ class Passages:
     places: Sequence[Place] = ()
     notes: Sequence[str] = ()
     title: str = ""
+    name: str = ""
     left: Sequence[tuple[str, str]] = ()
     share: Share | None = None
 
@@ -119,7 +121,7 @@ class Passages:
         share = asdict(self.share) if self.share else None
         return {
             "text": self.text, "starts": [*self.starts], "places": places, "notes": [*self.notes],
-            "title": self.title, "share": share,
+            "title": self.title, "name": self.name, "share": share,
         }  # fmt: skip
 
     @classmethod
@@ -128,10 +130,13 @@ class Passages:
         places = [Place(**place) for place in fields["places"]]
         share = Share(**fields["share"]) if fields["share"] else None
         return cls(
-            fields["text"], fields["starts"], places, fields["notes"], title=fields["title"], share=share
-        )
+            fields["text"], fields["starts"], places, fields["notes"], title=fields["title"],
+            name=fields["name"], share=share,
+        )  # fmt: skip
 
 
+CUT = "\ue000"
+"""A line of a mail behind which all is quoted."""
 NOWHERE = Passages()
 
 
@@ -150,6 +155,7 @@ class Writer:
         self._starts: list[int] = []
         self._places: list[Place] = []
         self.notes: list[str] = []
+        self.names: list[str] = []  # headings of the first level
         self._left: list[tuple[str, str]] = []
 
     def at(self, **place: Any) -> None:
@@ -202,8 +208,9 @@ class Writer:
     def finished(self, title: str = "") -> Passages:
         """Return the assembled document."""
         return Passages(
-            "".join(self._parts), self._starts, self._places, self.notes, title=title, left=self._left
-        )
+            "".join(self._parts), self._starts, self._places, self.notes, title=title, left=self._left,
+            name=" ".join(clean(self.names[0]).split()) if len(self.names) == 1 else "",
+        )  # fmt: skip
 
     def _put(self, text: str) -> None:
         self._parts.append(text)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from precis_text.documents.passages import Passages, Writer
 from precis_text.language import language_of
-from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_stamps
+from precis_text.turns import PROGRAM_LINES, QUOTES, Turn, turns_of, without_stamps
 from precis_text.word_patterns import WordPatterns
 
 _DIVIDED = re.compile(
@@ -20,6 +20,15 @@ _DIVIDED = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
+_SELDOM = (
+    "de",
+    "es",
+    "fr",
+    "it",
+)  # languages in which "-" and a small letter on the next line mostly divide a word
+_OWN_HYPHEN = re.compile(
+    "(?:ils?|elles?|on|je|vous|nous|là|mêmes?|être|moi)"
+)  # French: "peut-\nêtre", "est-\nil"
 _JOINING = ("and", "und", "oder", "sowie", "bzw")  # behind "pre-" and "Vor-"
 _OR, _ET, _INNER = ("or", "to"), ("et", "ou", "y", "o"), 3  # letters of "in" in "mother-in-law"
 # Compounds that are seldom one word; "long-\nterm" keeps its hyphen, and "over-\ncome" and "use-\nless" do not
@@ -37,7 +46,8 @@ class DividedWords:
         """Count the words of a text, except the pieces of divided words, which are in small letters."""
         self._words = Counter(_WORD.findall(text.lower()))
         self._words.subtract(piece for pair in pieces for piece in pair)
-        self._common = WordPatterns.learnt().words if language_of(text) == "en" else frozenset()
+        self._language = language_of(text)
+        self._common = WordPatterns.learnt().words if self._language == "en" else frozenset()
 
     def hyphen(self, first: str, second: str) -> str:
         """Return what joins the pieces of a divided word: a hyphen, or nothing; "- " in "pre- and postwar"."""
@@ -45,6 +55,8 @@ class DividedWords:
         whole, parted = self._words[first + second], self._words[f"{first}-{second}"]
         if whole or parted:
             return "-" if parted > whole else ""
+        if self._language == "fr" and _OWN_HYPHEN.fullmatch(second):
+            return "-"
         is_known = self._common and (first in self._common or self._words[first] > 0)
         if second in _JOINING or second in ((_OR if is_known else ()) if self._common else _ET):
             return "- "
@@ -54,15 +66,18 @@ class DividedWords:
         return "-" if is_known and _COMPOUND.fullmatch(f"{first}-{second}") else ""
 
     def knows(self, first: str, second: str) -> bool:
-        """Check whether the text has a divided word elsewhere, with a hyphen or without."""
-        return self._words[(first + second).lower()] + self._words[f"{first}-{second}".lower()] > 0
+        """Check whether the text has a divided word elsewhere, or its language is one of divided words."""
+        whole = (first + second).lower()
+        is_word = whole in self._common or (self._language in _SELDOM and min(len(first), len(second)) > 1)
+        return is_word or self._words[whole] + self._words[f"{first}-{second}".lower()] > 0
 
 
 def with_words_joined(text: str) -> tuple[str, int]:
     """Join divided words; each line break moves behind the word or before it, so that no line changes its number.
 
     A word keeps its hyphen where `DividedWords` says so. Nothing is joined before a capital letter. A single divided
-    word is joined only if the text has it elsewhere.
+    word is joined only if the text has it elsewhere, if it is a common English word, or in German, Spanish, French or
+    Italian.
 
     Returns:
         The text, and the number of words joined.
@@ -91,8 +106,11 @@ def passages_of(text: str) -> Passages:
     """Return a text as passages. The stamps of a chat or transcript become places, and its notices are left out."""
     if not turns_of(text):
         return Passages(text)
+    text, quotes = QUOTES.subn("", text)
     text, notices = PROGRAM_LINES.subn("", text)
     turns, writer = turns_of(text), Writer()
+    if quotes:
+        writer.notes.append("quotations and signatures of posts left out")
     if not any(turn.speaker for turn in turns):
         return _spoken(text, turns, notices)
     writer.add(text[: turns[0].start].strip())

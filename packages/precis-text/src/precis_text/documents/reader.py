@@ -17,7 +17,8 @@ from typing import Any
 
 from precis_text.bounded_io import MIB, is_folder, read_bounded, size, stat_or_none, suggest
 from precis_text.documents import recognition
-from precis_text.documents.file_kinds import BEGINNING, KINDS, PDF, PICTURE, DocumentFormat, kind_of
+from precis_text.documents.file_kinds import BEGINNING, KINDS, MAIL, PDF, PICTURE, DocumentFormat, kind_of
+from precis_text.documents.mail_quotes import as_mail
 from precis_text.documents.passages import Passages, Writer, added
 from precis_text.documents.plain_text import passages_of, with_words_joined
 from precis_text.errors import UserError, missing_extra
@@ -114,7 +115,7 @@ def read_contents(content: bytes, *, name: str = "", within: float | None = None
     """
     kind = kind_of(name, content[:BEGINNING])
     if kind is None:
-        return [_plain_text(content, name)]
+        return [_plain_text(content, name, within)]
     if not content:
         raise UserError("is empty")
     if len(content) > kind.most:
@@ -127,7 +128,7 @@ def read_contents(content: bytes, *, name: str = "", within: float | None = None
     return _WORKER.read(kind, content, within)
 
 
-def _plain_text(content: bytes, name: str) -> Passages:
+def _plain_text(content: bytes, name: str, within: float | None) -> Passages:
     kind = other_kind(name, content[:BEGINNING])
     if kind and not (content.startswith(UTF16) and kind == NOT_TEXT):
         raise UserError(kind)
@@ -137,8 +138,11 @@ def _plain_text(content: bytes, name: str) -> Passages:
         text, joined = with_words_joined(decode_marked(content) or decode_text(content))
     except NotTextError as error:
         raise UserError(str(error)) from None
-    passages = passages_of(text)
-    notes = [f"{joined:,} words joined that were divided at line ends"] if joined else []
+    mail = as_mail(text)
+    passages = _WORKER.read(MAIL, mail.encode(), within)[0] if mail else passages_of(text)
+    words = "1 word joined that was" if joined == 1 else f"{joined:,} words joined that were"
+    notes = ["read as a mail"] if mail else []
+    notes += [f"{words} divided at line ends"] if joined else []
     return replace(passages, notes=[*passages.notes, *notes])
 
 

@@ -24,9 +24,9 @@ from precis_text.selection import choose, join_units, shown_texts
 from precis_text.units import ENDED, TextUnit, is_item, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
-_CLOSINGS = re.compile(
-    "|".join(tomllib.loads(files(__package__).joinpath("closings.toml").read_text("utf-8"))["closings"]),
-    re.IGNORECASE,
+_TABLE = tomllib.loads(files(__package__).joinpath("closings.toml").read_text("utf-8"))
+_CLOSINGS, _CLAUSES, _SUBJECT, _GREETS = (
+    re.compile("|".join(_TABLE[name]), re.IGNORECASE) for name in ("closings", "clauses", "subject", "greets")
 )
 _SECOND = 0.5  # least worth of the second sentence of a tldr, relative to the first
 _ENOUGH = 8  # words of a first sentence that may stand alone
@@ -35,14 +35,14 @@ _MORE, _MOST_WORDS = 1.25, 400  # steps to a longer list, and where they end
 _TEASER = 50  # words of a teaser without a requested length
 _OPENING = 0.35  # share of the units that a teaser may use
 _FEWEST_OPENING = 2  # units of a short document that a teaser may use
-_TITLE_PLACES = 3  # units among which a title is looked for
 _TITLE_WORDS = range(3, 25)
 _NUMBER = re.compile(r"^\d{1,2}(?:\.\d{1,2})*\.? (?=[^\W\d_])")  # of a heading
-_LETTER = 12  # units among which a letter has its greeting
+_LETTER = 24  # units among which a title is looked for, and a letter's greeting
 _SAID = 0.6  # least share of a title's longer words that the text repeats
 _GOOD = 0.6  # least worth of a headline, relative to the best unit
 _HEADLINE_WORDS = 5  # fewest words of a headline
-_LONGEST_HEADLINE = 20  # words of a turn's sentence that is preferred to longer ones
+_LONGEST_HEADLINE = 20  # words of a line; a turn's sentence of so many is preferred to longer ones
+_CUT_HEADLINE = 15  # most words that are left of a longer one
 _OFTEN = 3  # most times that a word of such a sentence counts
 _TOLD = 4  # fewest content words of a message that is a headline
 
@@ -160,7 +160,8 @@ class KeyPoints(Form):
 class Headline(Form):
     """One line: the document's title if its text says it, else the shortest of its best sentences.
 
-    In a conversation it is the best sentence of a turn that is short enough, without what only opens it.
+    In a conversation it is the best sentence of a turn that is short enough, without what only opens it. One that is
+    too long for a line ends at a clause with "…", unless a length in words is wanted.
     """
 
     name: ClassVar[FormType] = "headline"
@@ -173,7 +174,8 @@ class Headline(Form):
             is_one_of = sum(map(bool, numbered)) > 1  # else it may be a date, or a name: "12. Symphony"
             text = _NUMBER.sub("", title.text) if is_one_of else title.text
             return [line_of(source, title, shown=text, worth=1.0)]
-        return [min(_headlines(in_sentences(source)), key=_by_length)]
+        line = min(_headlines(in_sentences(source)), key=_by_length)
+        return [line if isinstance(length.cap, Words) else replace(line, shown=_in_a_line(line.shown))]
 
     def render(self, lines: Sequence[FormLine], source: ScoredText) -> str:
         """Return the line."""
@@ -246,19 +248,60 @@ def opening(source: ScoredText) -> list[TextUnit]:
 
 
 def _title(source: ScoredText) -> TextUnit | None:
-    """Return the title, or the line below "Dear Ms Lee,", if the rest of the document has most of its longer words."""
-    begins = source.units[:_LETTER]
-    greeted = [place for place, unit in enumerate(begins, 1) if unit.aside and unit.text.endswith(",")]
-    for place in (*range(_TITLE_PLACES), *greeted):
-        unit = source.units[min(place, len(source.units) - 1)]
-        if not unit.heading or unit.aside or len(unit.text.split()) not in _TITLE_WORDS:
-            continue
-        words = {word for word in unicode_words(unit.text) if len(word) > 3}
-        told = (other.text for other in source.units[place + 1 :] if not other.heading)
-        rest = {word for text in told for word in unicode_words(text)}
-        if words and len(words & rest) >= _SAID * len(words):
+    """Return the title: the format's, a letter's subject, or a first line whose longer words the text mostly has."""
+    begins, name = source.units[:_LETTER], source.passages.name.lower()
+    for place, unit in enumerate(begins):
+        subject = _SUBJECT.sub("", unit.text)
+        if subject != unit.text and len(subject.split()) in _TITLE_WORDS:
+            return replace(unit, text=subject)
+        is_named = unit.text.lower() == name or (place == 0 and _is_over_headings(source))
+        if is_named and len(unit.text.split()) in range(2, _TITLE_WORDS.stop):
             return unit
-    return None
+    text = next((place for place, unit in enumerate(begins) if not (unit.heading or unit.aside)), len(begins))
+    lines = [place for place, unit in enumerate(begins[:text]) if unit.heading and not unit.aside]
+    above = _above_greeting(source, lines)
+    if above is not None:
+        return begins[above]
+    rest = {word for unit in source.units if not unit.heading for word in unicode_words(unit.text)}
+    told = {}
+    for place in lines:
+        words = {word for word in unicode_words(begins[place].text) if len(word) > 3}
+        is_said = words and len(words & rest) >= _SAID * len(words)
+        if is_said and len(begins[place].text.split()) in _TITLE_WORDS:
+            told[place] = len(words & rest)
+    return begins[max(told, key=lambda place: told[place])] if told else None
+
+
+def _above_greeting(source: ScoredText, lines: Sequence[int]) -> int | None:
+    """Return the first line of the block above a German greeting, which is the subject of a letter."""
+    greeting = next(
+        (place for place, unit in enumerate(source.units[:_LETTER]) if _GREETS.match(unit.text)), 0
+    )
+    place = greeting - 1
+    while place - 1 in lines:
+        if "\n\n" in source.document[source.units[place - 1].stop : source.units[place].start]:
+            break
+        place -= 1
+    return place if place in lines else None
+
+
+def _is_over_headings(source: ScoredText) -> bool:
+    """Check whether the first unit is a heading of the format, without sentences before the next heading."""
+    first = source.passages.at(0).heading
+    below = [unit for unit in source.units if source.passages.at(unit.start).heading == first]
+    is_over = len(below) < len(source.units) and all(unit.heading or unit.aside for unit in below)
+    return is_over and first == source.units[0].text
+
+
+def _in_a_line(text: str) -> str:
+    """Return a headline, or its beginning up to a clause if it is too long for a line."""
+    words = text.split()
+    if len(words) <= _LONGEST_HEADLINE:
+        return text
+    begun = " ".join(words[:_CUT_HEADLINE])
+    ends = [found.start() for found in _CLAUSES.finditer(f"{begun} {words[_CUT_HEADLINE]}")]
+    kept = [end for end in ends if len(begun[:end].split()) >= _HEADLINE_WORDS]
+    return f"{begun[: max(kept, default=len(begun))].rstrip(' ,;:')} …"
 
 
 def _by_length(line: FormLine) -> tuple[float, float]:
