@@ -1002,3 +1002,78 @@ def test_a_numbered_list_of_actions_does_not_end_at_the_number_of_the_next_part(
 )
 def test_the_next_meeting_may_be_said_like_the_end_of_this_one(head: str, said: str) -> None:
     assert said in lines(f"{head} {said}", "next")
+
+
+# ---- votes
+
+
+AGENDA = (
+    "Members of the board came at six and the hall was warm.\n\n"
+    "A. Bus shelter\n\nMs Odell moved, seconded by Mr Pike, to rebuild the shelter in June. "
+    "Odell yes, Pike yes, Reyes no, Stone no, Webb no. Motion failed 2-3.\n\n"
+    "B. Swings\n\nMr Pike said that the swings are old. Motion carried 5-0.\n\n"
+)
+ANTRAG = (
+    "Die Mitglieder kamen um sechs und der Saal war warm.\n\n"
+    "A. Wartehaus\n\nDer Vorstand beantragt, das Wartehaus im Juni zu bauen. Herr Pohl ist dagegen. "
+    "Der Antrag wird mit 4 zu 9 Stimmen abgelehnt.\n\n"
+    "B. Schaukeln\n\nFrau Ott nennt die Schaukeln alt. Einstimmig angenommen.\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "decisions"),
+    [
+        (
+            AGENDA,
+            [
+                "Ms Odell moved, seconded by Mr Pike, to rebuild the shelter in June. Motion failed 2-3.",
+                "Mr Pike said that the swings are old. Motion carried 5-0.",
+            ],
+        ),
+        (
+            ANTRAG,
+            [
+                "Der Vorstand beantragt, das Wartehaus im Juni zu bauen. "
+                "Der Antrag wird mit 4 zu 9 Stimmen abgelehnt.",
+                "Frau Ott nennt die Schaukeln alt. Einstimmig angenommen.",
+            ],
+        ),
+    ],
+)
+def test_a_vote_is_shown_with_its_motion(document: str, decisions: list[str]) -> None:
+    assert lines(document, "decisions") == decisions
+    first = next(line for line in minutes(document).lines if line.part == "decisions")
+    assert document[first.start :].startswith(decisions[0][:20])
+    assert document[: first.stop].endswith(decisions[0][-9:])
+
+
+def test_a_motion_that_failed_is_a_decision() -> None:
+    assert lines(f"{AGENDA}It rained. The motion to close the pool failed 3-4.", "decisions")[2:] == [
+        "The motion to close the pool failed 3-4."
+    ]
+
+
+def test_a_second_vote_takes_neither_the_motion_of_the_first_nor_that_of_another_item() -> None:
+    told = "Ms Odell moved to paint the hall in June. Motion carried 4-1. The main motion carried 3-2."
+    apart = f"{AGENDA}C. Lamps\n\nMr Pike moved to buy lamps for the hall.\n\nD. Oars\n\nMotion carried 5-0."
+    assert lines(f"{AGENDA}{told}", "decisions")[-1] == "The main motion carried 3-2."
+    assert lines(apart, "decisions")[-1] == "Motion carried 5-0."
+
+
+def test_a_vote_on_two_motions_has_both() -> None:
+    told = (
+        "Ms Odell moved to paint the hall. Mr Pike moved to amend it to read 'the bar'. Motion carried 4-1."
+    )
+    assert lines(f"{AGENDA}{told}", "decisions")[-1] == told
+
+
+@pytest.mark.parametrize(("document", "failed"), [(AGENDA, "Motion failed 2-3."), (ANTRAG, "abgelehnt.")])
+def test_outlines_and_answers_tell_that_a_motion_failed(document: str, failed: str) -> None:
+    units = extraction_units(document)
+    scores = [1.0 if "moved" in unit.text or "beantragt" in unit.text else 0.1 for unit in units]
+    source = ScoredText(Passages(document), units, [1] * len(units), scores, 30.0)
+    outline = formed(make_form(type="outline"), source, make_length(), len)
+    assert next(line.shown for line in outline.lines if line.heading[:2] == "A.").endswith(failed)
+    question = "Was the shelter approved?" if document == AGENDA else "Wurde das Wartehaus beschlossen?"
+    assert failed in formed(make_form(about=question), source, make_length(), len).text

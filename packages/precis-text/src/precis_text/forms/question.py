@@ -18,6 +18,7 @@ from itertools import zip_longest
 from precis_text.back_references import has_back_reference
 from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
+from precis_text.forms.votes import with_votes
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
 from precis_text.units import without_item_mark
@@ -34,8 +35,9 @@ _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, 
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
 _TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
-_PRICES, _AMOUNTS, _PAID = (
-    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("prices", "amounts", "paid")
+_PRICES, _AMOUNTS, _PAID, _VOTES = (
+    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
+    for name in ("prices", "amounts", "paid", "votes")
 )
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
@@ -104,6 +106,7 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
     are not asides here (see `named_rows`).
     """
+    ends, source = [unit.stop for unit in source.units], with_votes(source)
     rows = _rows(source)
     heads = [split_sentences(source.passages.at(unit.start).heading) for unit in source.units]
     read = [
@@ -117,7 +120,11 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
         for place, unit in enumerate(source.units)
     ]
     cells = {place for place, unit in enumerate(read) if CELLS in unit.text}
-    found = match(question, [rows.get(place, unit.text) for place, unit in enumerate(read)], cells)
+    texts = [rows.get(place, unit.text) for place, unit in enumerate(read)]
+    for place in (place for place, unit in enumerate(read) if unit.stop > ends[place]):  # votes
+        item = next((unit.text for unit in source.units[:place][::-1] if unit.heading), "")  # of the agenda
+        texts[place] = f"{item} {texts[place]}"
+    found = match(question, texts, cells)
     told = (place for place, unit in enumerate(read) if not (unit.heading or unit.aside))
     best = max((found.relevance[place] for place in told), default=0.0)
     if found.held < LEAST or not best:
@@ -204,6 +211,7 @@ def _rarity(units_with_it: int, units: int) -> float:
 def _terms(text: str, language: Language | None) -> list[str]:
     """Return the stems of the words with content; prices, and words that ask for them, are one term."""
     text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
+    text = _VOTES.sub(" voted ", text)
     words = [word for word in unicode_words(text) if word not in _ASKING]
     if language is None:
         return [word[:_PREFIX] for word in words]
