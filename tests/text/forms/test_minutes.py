@@ -1077,3 +1077,34 @@ def test_outlines_and_answers_tell_that_a_motion_failed(document: str, failed: s
     assert next(line.shown for line in outline.lines if line.heading[:2] == "A.").endswith(failed)
     question = "Was the shelter approved?" if document == AGENDA else "Wurde das Wartehaus beschlossen?"
     assert failed in formed(make_form(about=question), source, make_length(), len).text
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "due"),
+    [
+        (ENGLISH, "I'll print the list by noon tomorrow.", "by noon tomorrow"),
+        (ENGLISH, "I'll print the list tomorrow, by noon.", "tomorrow, by noon"),
+        (ENGLISH, "I'll print the list by Monday next week.", "by Monday next week"),
+        (ENGLISH, "I'll print the list by Monday, 3 June 2024.", "by Monday, 3 June 2024"),
+        (ENGLISH, "I'll print the list by 5pm on Monday.", "by 5pm on Monday"),
+        (ENGLISH, "I'll print the list by the end of next week.", "by the end of next week"),
+        (ENGLISH, "I'll print the list by Monday or Tuesday.", ""),
+        (ENGLISH, "I'll print the list by Monday and the rest by Friday.", ""),
+        (ENGLISH, "I'll print the list by the month end.", ""),
+        (GERMAN, "Ich drucke die Liste bis morgen Mittag.", "bis morgen Mittag"),
+        (GERMAN, "Ich drucke die Liste bis Freitag nächster Woche.", "bis Freitag nächster Woche"),
+        (GERMAN, "Ich drucke die Liste bis Montag, den 3. Juni 2024.", "bis Montag, den 3. Juni 2024"),
+        (GERMAN, "Ich drucke die Liste bis 16 Uhr.", "bis 16 Uhr"),
+        (GERMAN, "Ich drucke die Liste bis Montag oder Dienstag.", ""),
+    ],
+)
+def test_a_date_is_told_whole_or_not_at_all(before: str, said: str, due: str) -> None:
+    (action,) = (line for line in minutes(f"{before}\nBob: {said}").lines if line.part == "actions")
+    assert action.due == due
+
+
+def test_who_accepts_a_task_says_when_it_is_done() -> None:
+    said = "Ann: Can you print the list by Monday, Bob?\nBob: Sure, by Tuesday."
+    assert lines(said, "actions") == [
+        "[turn 1] Ann: Can you print the list by Monday, Bob? (owner: Bob; due: by Tuesday)"
+    ]
