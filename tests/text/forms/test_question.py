@@ -135,22 +135,22 @@ def test_a_word_that_only_begins_alike_is_another_word(language: str, question: 
         (
             " ".join(REST["de"]),
             "Was fressen Pinguine?",
-            "Das Dokument sagt nichts zu „Was fressen Pinguine?“.",
+            "Kein Satz hat genug Wörter mit „Was fressen Pinguine?“ gemeinsam.",
         ),
         (
             " ".join(REST["fr"]),
             "Que font les pingouins ?",
-            "Le document ne dit rien sur « Que font les pingouins ? ».",
+            "Aucune phrase n’a assez de mots en commun avec « Que font les pingouins ? ».",
         ),
         (
             " ".join(REST["es"]),
             "¿Qué hacen {los} pingüinos?",
-            "El documento no dice nada sobre «¿Qué hacen {los} pingüinos?».",
+            "Ninguna frase comparte suficientes palabras con «¿Qué hacen {los} pingüinos?».",
         ),
         (
             "The roof is old and the door is in the garden.",
             "What do penguins do?",
-            'The document says nothing about "What do penguins do?".',
+            'No sentence shares enough words with "What do penguins do?".',
         ),
     ],
 )
@@ -392,3 +392,72 @@ def test_a_long_run_of_digits_takes_no_time() -> None:
     start = perf_counter()
     match("What does it cost?", ["1" * 4000])
     assert perf_counter() - start < 0.5
+
+
+RENT = (
+    "Die Miete ist am ersten Tag des Monats fällig. Der Hof wird im Mai neu gepflastert. "
+    "Die Vermieterin wohnt in der Nähe. Damit beträgt die neue Kaltmiete 640 EUR. Die Tür ist alt. "
+    "Bitte schicken Sie den Bogen bis zum 4. Mai an uns zurück. Das Dach wurde im Jahr davor neu gedeckt."
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "told"),
+    [
+        (RENT, "Wie hoch ist die neue Miete?", "Damit beträgt die neue Kaltmiete 640 EUR."),
+        (RENT, "Bis wann muss ich antworten?", "Bitte schicken Sie den Bogen bis zum 4. Mai an uns zurück."),
+        (
+            "The kiln is hot. Return the form by 4 May. The clay is wet. The shed is cold. The wheel turns.",
+            "By when must I answer?",
+            "Return the form by 4 May.",
+        ),
+        (
+            "Der Endbetrag ist 90 EUR. Der Hof ist neu und die Tür ist alt. Die Rohre sind neu und die Wand ist kalt.",
+            "Wie viel muss ich bezahlen?",
+            "Der Endbetrag ist 90 EUR.",
+        ),
+        (
+            "The market of the club is loud. The market of the club is on 3 May. The clay is wet. It rains.",
+            "When is the market?",
+            "The market of the club is on 3 May.",
+        ),
+        (
+            "The club rents the shed. The club rents the shed for nine weeks. The clay is wet. It rains.",
+            "How long is the shed rented?",
+            "The club rents the shed for nine weeks.",
+        ),
+    ],
+)
+def test_a_question_for_an_amount_or_a_date_finds_it_also_in_a_compound(
+    document: str, question: str, told: str
+) -> None:
+    units = [unit.text for unit in extraction_units(document)]
+    found = match(question, units)
+    assert found.held >= LEAST
+    assert units[max(range(len(units)), key=lambda place: found.relevance[place])] == told
+
+
+def test_a_verb_with_a_prefix_is_no_compound_and_a_deadline_of_something_else_no_answer() -> None:
+    assert match("Wer zahlt die Miete?", ["Die Vermieterin ist in der Stadt.", *REST["de"]]).held == 0.0
+    assert match("Bis wann werden die Pinguine gefüttert?", RENT.split(". ")).held < LEAST
+
+
+@pytest.mark.parametrize("kind", ["paragraph", "minutes"])
+def test_a_refusal_claims_only_that_words_were_compared_and_shows_the_closest_sentence(
+    kind: FormType,
+) -> None:
+    text = "The pump of the mill is loud. A dog barks all day. Nobody swims in winter. Trees stand on both sides."
+    found = answer(text, "Who repairs the pump on Sundays?", kind)
+    assert (found.answered, found.lines) == (False, ())
+    assert found.text == (
+        'No sentence shares enough words with "Who repairs the pump on Sundays?". '
+        "The closest sentence is: The pump of the mill is loud."
+    )
+
+
+def test_a_form_without_a_line_about_it_does_not_deny_the_sentence() -> None:
+    text = "The pump of the mill is loud. A dog barks all day. Nobody swims in winter. Trees stand on both sides."
+    found = answer(text, "the mill", "minutes")
+    assert found.answered or found.text == (
+        'No line of this form is about "the mill". The closest sentence is: The pump of the mill is loud.'
+    )

@@ -235,7 +235,9 @@ def _agreed(
 
 def _due(request: str, answer: str, known: Cues) -> str:
     """Return the date that the answer to a request names, or else the request; "" without one, or with several."""
-    dates = ([found["due"] for found in each.finditer(text)] for text in (answer, request) for each in known.due)
+    dates = (
+        [found["due"] for found in each.finditer(text)] for text in (answer, request) for each in known.due
+    )
     named = next(filter(None, dates), [""])
     return named[0] if len({*map(str.lower, named)}) == 1 else ""
 

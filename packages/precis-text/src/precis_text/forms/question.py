@@ -35,12 +35,17 @@ _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, 
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
 _TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
-_PRICES, _AMOUNTS, _PAID, _VOTES = (
+_PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
-    for name in ("prices", "amounts", "paid", "votes")
+    for name in ("prices", "amounts", "paid", "votes", "deadlines")
 )
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
+_KINDS = [tuple(re.compile(each, re.IGNORECASE) for each in pair) for pair in _TABLE["kinds"]]
+_OF_KIND = (
+    1.5  # factor on the relevance of a unit with a number, a date or a time, if the question asks for one
+)
+_NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
 _ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
 _CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
 
@@ -67,12 +72,21 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     """
     code = language_of(" ".join(texts)[:4000]) or language_of(question)  # a table shows none
     language = languages().get(code or "")
+    kinds = [tells for asks, tells in _KINDS if asks.search(question)]
     asked = (terms := {*_terms(question, language)}) - {*_terms(" ".join(_MORE), language)} or terms
     said = [_terms(text, language) for text in texts]
     known = {term for terms in said for term in terms}
     forms = {
         form: term for term in asked - known for form in known - asked if _inflects(term, form, language)
     }
+    if language and language.code == "de":  # "Gesamtmiete" is a "Miete"
+        nouns = [(term, len(term) + _BEFORE_NOUN) for term in asked if len(term) >= _NOUN]
+        forms |= {
+            form: term
+            for form in known - asked
+            for term, least in nouns
+            if form.endswith(term) and len(form) >= least
+        }
     units = [Counter(forms.get(term, term) for term in terms) for terms in said]
     sizes = [unit.total() for unit in units]
     mean = max(1.0, sum(sizes) / max(1, len(sizes)))
@@ -89,7 +103,8 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
             weights[term] * unit[term] * (_SATURATION + 1) / (unit[term] + more)
             for term in asked & unit.keys()
         )
-        for unit, more in zip(units, room, strict=True)
+        * (_OF_KIND if any(tells.search(text) for tells in kinds) else 1.0)
+        for unit, more, text in zip(units, room, texts, strict=True)
     ]
     held = max((sum(weights[term] for term in asked & unit.keys()) for unit in units), default=0.0) / total
     given = [0.0 if place in rows else each for place, each in enumerate(own)]
@@ -100,8 +115,8 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     return Match(shared, held)
 
 
-def asked_of(source: ScoredText, question: str) -> ScoredText | None:
-    """Return a document whose scores answer a question; None if it says nothing about it.
+def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> ScoredText | None:
+    """Return a document whose scores answer a question; None if no unit holds that share of the question's weight.
 
     Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
     are not asides here (see `named_rows`).
@@ -127,14 +142,14 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
     found = match(question, texts, cells)
     told = (place for place, unit in enumerate(read) if not (unit.heading or unit.aside))
     best = max((found.relevance[place] for place in told), default=0.0)
-    if found.held < LEAST or not best:
+    if found.held < least or not best:
         return None
     scores = [
         relevance / best * (1 + score) / 2
         for relevance, score in zip(found.relevance, source.scores, strict=True)
     ]
-    least = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
-    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= least[place]}
+    lowest = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
+    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= lowest[place]}
     relevant |= {place - 1 for place in relevant if has_back_reference(read[place].text)}
     relevant |= {answer for place, answer in short_answers(read).items() if place in relevant}
     units = [
@@ -211,7 +226,7 @@ def _rarity(units_with_it: int, units: int) -> float:
 def _terms(text: str, language: Language | None) -> list[str]:
     """Return the stems of the words with content; prices, and words that ask for them, are one term."""
     text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
-    text = _VOTES.sub(" voted ", text)
+    text = _DEADLINES.sub(r"\g<0> deadline ", _VOTES.sub(" voted ", text))
     words = [word for word in unicode_words(text) if word not in _ASKING]
     if language is None:
         return [word[:_PREFIX] for word in words]

@@ -15,7 +15,7 @@ def votes_of(texts: Sequence[str], begins: Collection[int], known: Cues) -> dict
     """Return the place of each vote that does not say what it is about, with those of its motions, if it has any.
 
     They are those since the last vote, and since a section began. Two motions may be amendments or rivals, so that both
-    are needed. Without a motion, the sentence before tells most, unless it is a vote.
+    are needed. Without a motion, the sentence before takes its place, unless it is a vote.
     """
     found: dict[int, list[int]] = {}
     motions, last = list[int](), -1
