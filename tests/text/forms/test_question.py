@@ -256,6 +256,12 @@ def test_the_unit_before_one_that_points_to_it_may_answer_too() -> None:
         (["Room | Size", "Hall | 12 people", "Bar | 30 m"], None),  # two units of measure: a list
         (["Room | Size", "Hall | large", "Bar | small"], None),
         (["Room | 2020", "Hall | 12", "Bar | 30"], None),
+        (
+            ["Plan | Cost (5 y) | Wait", "K | £9m | long", "L | £8m | short"],
+            ["Plan: K | Cost (5 y): £9m | Wait: long", "Plan: L | Cost (5 y): £8m | Wait: short"],
+        ),
+        (["Laden | Umsatz Q1 | Lage", "Ulm | 1.200 | Nord"], ["Laden: Ulm | Umsatz Q1: 1.200 | Lage: Nord"]),
+        (["Room 1 | oak | old", "Room 2 | pine | new"], None),
         (["Room | Size"], None),
         (["Room | Size | Tea", "Hall | large | yes"], ["Room: Hall | Size: large | Tea: yes"]),
         (["Room | Size | Tea", "Hall | | yes"], ["Room: Hall | Tea: yes"]),
@@ -263,7 +269,7 @@ def test_the_unit_before_one_that_points_to_it_may_answer_too() -> None:
         (["Room | | Tea", "Hall | large | yes | 12"], ["Room: Hall | large | Tea: yes | 12"]),
     ],
 )
-def test_cells_are_named_by_a_first_row_without_digits(rows: list[str], shown: list[str] | None) -> None:
+def test_cells_are_named_by_a_first_row_without_values(rows: list[str], shown: list[str] | None) -> None:
     rows = [row.replace("| |", "|  |") for row in rows]
     document, units, start = "\n".join(rows), [], 0
     for row in rows:
@@ -461,3 +467,43 @@ def test_a_form_without_a_line_about_it_does_not_deny_the_sentence() -> None:
     assert found.answered or found.text == (
         'No line of this form is about "the mill". The closest sentence is: The pump of the mill is loud.'
     )
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "told"),
+    [
+        (
+            "Plan K is slow. Plan L is fast. It rains. The tea is cold.",
+            "How fast is plan K?",
+            "Plan K is slow.",
+        ),
+        (
+            "Plan 3 is slow. Plan 4 is fast. It rains. The tea is cold.",
+            "How fast is plan 4?",
+            "Plan 4 is fast.",
+        ),
+        (
+            "Die Schließung des Bads ist im Mai. Das Dach ist alt und dicht.",
+            "Wer schließt das Bad?",
+            "Die Schließung",
+        ),
+        (
+            "Das Bad wird im Mai geschlossen. Das Dach ist alt und dicht.",
+            "Wer schließt das Bad?",
+            "Das Bad wird",
+        ),
+    ],
+)
+def test_letters_that_name_something_and_other_forms_of_strong_verbs_are_compared(
+    document: str, question: str, told: str
+) -> None:
+    units = [unit.text for unit in extraction_units(document)]
+    found = match(question, units)
+    assert found.held > 0.9
+    assert units[max(range(len(units)), key=lambda place: found.relevance[place])].startswith(told)
+
+
+def test_the_word_for_oneself_is_no_letter_that_names_something() -> None:
+    told = ["The plan is cold and I am late.", "The plan of the kiln is old.", "It rains."]
+    assert match("Can I see the kiln?", told).relevance[0] < match("Can I see the kiln?", told).relevance[1]
+    assert match("Can I?", told).held == 0.0

@@ -34,6 +34,10 @@ CELLS = " | "  # between the cells of a row
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
+_NUMBER = re.compile(r"\W*\d")
+_LETTER = re.compile(
+    r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])"
+)  # of "option C", but neither "Can I" nor "Ann's"
 _TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
 _PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
@@ -46,6 +50,7 @@ _OF_KIND = (
     1.5  # factor on the relevance of a unit with a number, a date or a time, if the question asks for one
 )
 _NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
+_STRONG = dict(pair.split(":") for pair in _TABLE["strong"].split())
 _ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
 _CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
 
@@ -186,10 +191,15 @@ def _rows(source: ScoredText) -> dict[int, str]:
 def _named_cells(places: Sequence[int], rows: Sequence[Sequence[str]]) -> dict[int, str]:
     """Return the rows of a table with the names of their columns, if the first row has them.
 
-    It lacks digits. Two columns may be a list of names and values, unless all values are numbers of one unit.
+    It lacks digits but above numbers ("Sales Q1"). Two columns may be a list of names and values, unless all values are
+    numbers of one unit.
     """
     names, *others = [[cell.strip(" |") for cell in row] for row in rows]
-    is_named = bool(others) and not any(map(str.isdigit, "".join(names)))
+    is_named = bool(others) and all(
+        not any(map(str.isdigit, name))
+        or (name[0].isalpha() and all(map(_NUMBER.match, filter(None, below))))
+        for name, *below in zip_longest(names, *others, fillvalue="")
+    )
     if len(names) == 2:
         values = [row[-1] for row in others]
         is_number = all(any(map(str.isdigit, value)) for value in values)
@@ -227,10 +237,18 @@ def _terms(text: str, language: Language | None) -> list[str]:
     """Return the stems of the words with content; prices, and words that ask for them, are one term."""
     text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
     text = _DEADLINES.sub(r"\g<0> deadline ", _VOTES.sub(" voted ", text))
+    letters = {each.lower() for each in _LETTER.findall(text)}
     words = [word for word in unicode_words(text) if word not in _ASKING]
     if language is None:
         return [word[:_PREFIX] for word in words]
-    stems = [language.stem(word) for word in words if word not in language.function and len(word) > 1]
+    stems = [
+        language.stem(word)
+        for word in words
+        if word in letters or (word not in language.function and len(word) > 1)
+    ]
     if language.code == "es":  # "cuesta", as "costará"
         return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
-    return [stem[2:] if language.code == "de" and _PARTICIPLE.match(stem) else stem for stem in stems]
+    if language.code != "de":
+        return stems
+    stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
+    return [_STRONG.get(stem, stem) for stem in stems]
