@@ -474,12 +474,12 @@ def test_a_form_without_a_line_about_it_does_not_deny_the_sentence() -> None:
     [
         (
             "Plan K is slow. Plan L is fast. It rains. The tea is cold.",
-            "How fast is plan K?",
+            "What about plan K?",
             "Plan K is slow.",
         ),
         (
             "Plan 3 is slow. Plan 4 is fast. It rains. The tea is cold.",
-            "How fast is plan 4?",
+            "What about plan 4?",
             "Plan 4 is fast.",
         ),
         (
@@ -507,3 +507,33 @@ def test_the_word_for_oneself_is_no_letter_that_names_something() -> None:
     told = ["The plan is cold and I am late.", "The plan of the kiln is old.", "It rains."]
     assert match("Can I see the kiln?", told).relevance[0] < match("Can I see the kiln?", told).relevance[1]
     assert match("Can I?", told).held == 0.0
+
+
+@pytest.mark.parametrize(
+    ("chat", "question", "corrected", "told"),
+    [
+        (
+            "Ann: Hello all, when was the regatta again?\nBob: 3 May I think\nCem: no, 3 May is the fair. They row on the 17th\n"
+            "Dora: The boat shed leaks at the door.\nCem: no, that is the gutter",
+            "When is the regatta?",
+            "3 May I think",
+            "They row on the 17th",
+        ),
+        (
+            "Anna: Hallo, wann war noch mal die Regatta?\nBernd: am 3. Mai glaube ich\n"
+            "Cem: nee, da ist der Markt. Wir rudern am 17. Mai\n"
+            "Dora: Das Bootshaus ist undicht an der Tür.\nCem: nein, das ist die Rinne",
+            "Wann ist die Regatta?",
+            "am 3. Mai glaube ich",
+            "Wir rudern am 17. Mai",
+        ),
+    ],
+)
+def test_a_message_that_corrects_an_answer_is_shown_rather_than_that_answer(
+    chat: str, question: str, corrected: str, told: str
+) -> None:
+    found = answer(chat, question, "key-points").text
+    assert told in found
+    assert corrected not in answer(chat, question, "headline").text
+    assert "gutter" not in found
+    assert "Rinne" not in found

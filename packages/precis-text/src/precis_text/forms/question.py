@@ -39,9 +39,9 @@ _LETTER = re.compile(
     r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])"
 )  # of "option C", but neither "Can I" nor "Ann's"
 _TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
-_PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES = (
+_PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES, _CORRECTS = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
-    for name in ("prices", "amounts", "paid", "votes", "deadlines")
+    for name in ("prices", "amounts", "paid", "votes", "deadlines", "corrects")
 )
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
@@ -149,6 +149,16 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     best = max((found.relevance[place] for place in told), default=0.0)
     if found.held < least or not best:
         return None
+    told_most = [*found.relevance]
+    for place, unit in enumerate(read):  # "No, on the 29th" is about the question of two turns before
+        before = max(told_most[max(place - 2, 0) : place], default=0.0)
+        if (
+            before >= best * _RELEVANT
+            and unit.speaker
+            and _CORRECTS.match(unit.text.removeprefix(f"{unit.speaker}: "))
+        ):
+            told_most[place] = max(told_most[place], before)
+    found = replace(found, relevance=told_most)
     scores = [
         relevance / best * (1 + score) / 2
         for relevance, score in zip(found.relevance, source.scores, strict=True)
