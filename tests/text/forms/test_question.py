@@ -513,7 +513,8 @@ def test_the_word_for_oneself_is_no_letter_that_names_something() -> None:
     ("chat", "question", "corrected", "told"),
     [
         (
-            "Ann: Hello all, when was the regatta again?\nBob: 3 May I think\nCem: no, 3 May is the fair. They row on the 17th\n"
+            "Ann: Hello all, when was the regatta again?\nBob: 3 May I think\n"
+            "Cem: no, 3 May is the fair. They row on the 17th\n"
             "Dora: The boat shed leaks at the door.\nCem: no, that is the gutter",
             "When is the regatta?",
             "3 May I think",

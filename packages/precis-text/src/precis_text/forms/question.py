@@ -151,7 +151,7 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
         return None
     told_most = [*found.relevance]
     for place, unit in enumerate(read):  # "No, on the 29th" is about the question of two turns before
-        before = max(told_most[max(place - 2, 0) : place], default=0.0)
+        before = max(found.relevance[max(place - 2, 0) : place], default=0.0)
         if (
             before >= best * _RELEVANT
             and unit.speaker
