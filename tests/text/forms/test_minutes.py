@@ -1108,3 +1108,20 @@ def test_who_accepts_a_task_says_when_it_is_done() -> None:
     assert lines(said, "actions") == [
         "[turn 1] Ann: Can you print the list by Monday, Bob? (owner: Bob; due: by Tuesday)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "parts"),
+    [
+        (ENGLISH, "Bob: The picnic is cancelled.", ["decisions"]),
+        (ENGLISH, "Bob: So the two trips in May are postponed.", ["decisions"]),
+        (ENGLISH, "Bob: During the storm, nine boats were cancelled.", []),
+        (ENGLISH, "Bob: Nine boats were cancelled.", []),
+        (ENGLISH, "Bob: The ferry was cancelled because of the storm.", []),
+        (GERMAN, "Bernd: Der Ausflug im Mai ist abgesagt.", ["decisions"]),
+        (GERMAN, "Bernd: Während des Sturms wurden neun Fahrten abgesagt.", []),
+        (GERMAN, "Bernd: Es wurden neun Fahrten abgesagt.", []),
+    ],
+)
+def test_what_a_storm_cancelled_is_no_decision(before: str, said: str, parts: list[str]) -> None:
+    assert parts_of(said, before=before) == parts
