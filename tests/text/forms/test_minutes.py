@@ -1125,3 +1125,61 @@ def test_who_accepts_a_task_says_when_it_is_done() -> None:
 )
 def test_what_a_storm_cancelled_is_no_decision(before: str, said: str, parts: list[str]) -> None:
     assert parts_of(said, before=before) == parts
+
+
+@pytest.mark.parametrize(
+    ("present", "head", "items", "actions"),
+    [
+        (
+            "Attendees: Ines, Otto (remote), Ruth Oder",
+            "AIs",
+            "- Ines – paint the hall – Thu 5/9\n- Ruth Oder and Otto: call the firm (by Fri)\n- Kiln – clean it",
+            [
+                "Ines – paint the hall – Thu 5/9 (owner: Ines; due: Thu 5/9)",
+                "Ruth Oder and Otto: call the firm (by Fri) (owner: Ruth Oder and Otto; due: by Fri)",
+                "Kiln – clean it",
+            ],
+        ),
+        (
+            "Anwesend: Ines, Otto, Ruth Oder",
+            "Offene Aufgaben",
+            "- Ines – den Saal streichen – Do, 5.9.\n- Ruth Oder: die Firma anrufen\n- Ofen – alles putzen",
+            [
+                "Ines – den Saal streichen – Do, 5.9. (zuständig: Ines; Termin: Do, 5.9.)",
+                "Ruth Oder: die Firma anrufen (zuständig: Ruth Oder)",
+                "Ofen – alles putzen",
+            ],
+        ),
+    ],
+)
+def test_a_name_before_a_task_is_its_owner_if_it_is_among_those_present(
+    present: str, head: str, items: str, actions: list[str]
+) -> None:
+    language = "Der Tee ist kalt." if head[0] == "O" else "The tea is cold."
+    text = f"{present}\n\nNews\n\n{language}\n\n{head}\n\n{items}"
+    assert lines(text, "actions") == actions
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "parts"),
+    [
+        (GERMAN, "Frau Ott wird als Kassenwartin vorgeschlagen und einstimmig gewählt.", ["decisions"]),
+        (GERMAN, "Dem Vorstand wird bei zwei Enthaltungen die Entlastung erteilt.", ["decisions"]),
+        (
+            GERMAN,
+            "Der Antrag der Ruderer auf einen zweiten Steg am alten Hafen wird mit 38 Ja-Stimmen, 6 Nein-Stimmen "
+            "und 3 Enthaltungen angenommen.",
+            ["decisions"],
+        ),
+        (GERMAN, "Frau Ott wurde 1998 in den Rat gewählt.", []),
+        (GERMAN, "Das Amt des Zeugwarts bleibt vorerst unbesetzt.", ["questions"]),
+        (ENGLISH, "Ms Ode was unanimously elected treasurer.", ["decisions"]),
+        (ENGLISH, "Ms Ode was elected to the senate in 1998.", []),
+    ],
+)
+def test_elections_and_votes_in_long_sentences_are_decisions(
+    before: str, said: str, parts: list[str]
+) -> None:
+    assert [
+        line.part for line in minutes(f"{before.partition(': ')[2]}\n\n{said}").lines if line.part != "topics"
+    ] == parts

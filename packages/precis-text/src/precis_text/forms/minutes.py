@@ -31,6 +31,10 @@ _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topi
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 2
 _ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?(?:\d{{1,2}}[.)]|[a-z]\)))\s")
+_LEADING, _NAME = (
+    re.compile(r"@?(?P<owner>[^–—:.,(]{2,40}?)(?: [–—-] |: )"),
+    re.compile(r"\b[^\W\d_a-zß-ÿ]\w+"),
+)
 _COUNTED = re.compile(r"(\d{1,2})[.)]\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
@@ -168,8 +172,12 @@ def _as_listed(
         return None
     if part != "actions":
         return _shown(statement, part, source) if part else None
-    due = _due(plain(statement), "", known)
-    return _shown(statement, part, source, owner=_owner([statement], 0, known) or "", due=due)
+    text, found = plain(statement), _LEADING.match(statement.text)
+    named = {*_NAME.findall(found["owner"])} if found else set()
+    present = (unit.text for unit in source.units if known.greets.search(unit.text))
+    is_known = named and named <= {name for text in present for name in _NAME.findall(text.partition(":")[2])}
+    owner = found["owner"] if found and is_known else _owner([statement], 0, known) or ""
+    return _shown(statement, part, source, owner=owner, due=_due(text, "", known))
 
 
 def _line(
