@@ -46,7 +46,7 @@ def test_json_has_the_lines_and_support_names_their_places(
 def test_a_question_without_an_answer_is_said_to_be(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summarize", str(talk), "--about", "What do penguins eat?"]) == 0
     out, err = capsys.readouterr()
-    assert out.strip() == 'The document says nothing about "What do penguins eat?".'
+    assert out.strip() == 'No sentence shares enough words with "What do penguins eat?".'
     assert "word for word" not in err
 
 
@@ -59,7 +59,7 @@ def test_python_takes_the_same_options() -> None:
 
 def test_a_refusal_has_no_source(talk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["summarize", str(talk), "--about", "What do penguins eat?", "--support"]) == 0
-    assert capsys.readouterr().out.strip() == 'The document says nothing about "What do penguins eat?".'
+    assert capsys.readouterr().out.strip() == 'No sentence shares enough words with "What do penguins eat?".'
 
 
 def test_topics_have_the_time_of_their_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

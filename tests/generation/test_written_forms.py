@@ -73,7 +73,7 @@ def test_without_an_answer_the_model_writes_nothing() -> None:
     writer, (found,) = made("tldr", about="What do penguins eat?")
     assert writer.read == []
     assert (found.answered, found.mode) == (False, "extract")
-    assert found.text == 'The document says nothing about "What do penguins eat?".'
+    assert found.text == 'No sentence shares enough words with "What do penguins eat?".'
 
 
 def test_a_teaser_is_written_from_the_opening() -> None:

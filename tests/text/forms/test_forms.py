@@ -190,7 +190,7 @@ def test_a_question_that_the_document_does_not_answer_is_said_to_be() -> None:
     found = made(ARTICLE, "key-points", about="What do penguins eat?", words=3)
     assert not found.answered
     assert found.lines == ()
-    assert found.text == 'The document says nothing about "What do penguins eat?".'
+    assert found.text == 'No sentence shares enough words with "What do penguins eat?".'
 
 
 def test_bad_options_are_named() -> None:

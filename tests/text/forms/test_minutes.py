@@ -1002,3 +1002,184 @@ def test_a_numbered_list_of_actions_does_not_end_at_the_number_of_the_next_part(
 )
 def test_the_next_meeting_may_be_said_like_the_end_of_this_one(head: str, said: str) -> None:
     assert said in lines(f"{head} {said}", "next")
+
+
+# ---- votes
+
+
+AGENDA = (
+    "Members of the board came at six and the hall was warm.\n\n"
+    "A. Bus shelter\n\nMs Odell moved, seconded by Mr Pike, to rebuild the shelter in June. "
+    "Odell yes, Pike yes, Reyes no, Stone no, Webb no. Motion failed 2-3.\n\n"
+    "B. Swings\n\nMr Pike said that the swings are old. Motion carried 5-0.\n\n"
+)
+ANTRAG = (
+    "Die Mitglieder kamen um sechs und der Saal war warm.\n\n"
+    "A. Wartehaus\n\nDer Vorstand beantragt, das Wartehaus im Juni zu bauen. Herr Pohl ist dagegen. "
+    "Der Antrag wird mit 4 zu 9 Stimmen abgelehnt.\n\n"
+    "B. Schaukeln\n\nFrau Ott nennt die Schaukeln alt. Einstimmig angenommen.\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "decisions"),
+    [
+        (
+            AGENDA,
+            [
+                "Ms Odell moved, seconded by Mr Pike, to rebuild the shelter in June. Motion failed 2-3.",
+                "Mr Pike said that the swings are old. Motion carried 5-0.",
+            ],
+        ),
+        (
+            ANTRAG,
+            [
+                "Der Vorstand beantragt, das Wartehaus im Juni zu bauen. "
+                "Der Antrag wird mit 4 zu 9 Stimmen abgelehnt.",
+                "Frau Ott nennt die Schaukeln alt. Einstimmig angenommen.",
+            ],
+        ),
+    ],
+)
+def test_a_vote_is_shown_with_its_motion(document: str, decisions: list[str]) -> None:
+    assert lines(document, "decisions") == decisions
+    first = next(line for line in minutes(document).lines if line.part == "decisions")
+    assert document[first.start :].startswith(decisions[0][:20])
+    assert document[: first.stop].endswith(decisions[0][-9:])
+
+
+def test_a_motion_that_failed_is_a_decision() -> None:
+    assert lines(f"{AGENDA}It rained. The motion to close the pool failed 3-4.", "decisions")[2:] == [
+        "The motion to close the pool failed 3-4."
+    ]
+
+
+def test_a_second_vote_takes_neither_the_motion_of_the_first_nor_that_of_another_item() -> None:
+    told = "Ms Odell moved to paint the hall in June. Motion carried 4-1. The main motion carried 3-2."
+    apart = f"{AGENDA}C. Lamps\n\nMr Pike moved to buy lamps for the hall.\n\nD. Oars\n\nMotion carried 5-0."
+    assert lines(f"{AGENDA}{told}", "decisions")[-1] == "The main motion carried 3-2."
+    assert lines(apart, "decisions")[-1] == "Motion carried 5-0."
+
+
+def test_a_vote_on_two_motions_has_both() -> None:
+    told = (
+        "Ms Odell moved to paint the hall. Mr Pike moved to amend it to read 'the bar'. Motion carried 4-1."
+    )
+    assert lines(f"{AGENDA}{told}", "decisions")[-1] == told
+
+
+@pytest.mark.parametrize(("document", "failed"), [(AGENDA, "Motion failed 2-3."), (ANTRAG, "abgelehnt.")])
+def test_outlines_and_answers_tell_that_a_motion_failed(document: str, failed: str) -> None:
+    units = extraction_units(document)
+    scores = [1.0 if "moved" in unit.text or "beantragt" in unit.text else 0.1 for unit in units]
+    source = ScoredText(Passages(document), units, [1] * len(units), scores, 30.0)
+    outline = formed(make_form(type="outline"), source, make_length(), len)
+    assert next(line.shown for line in outline.lines if line.heading[:2] == "A.").endswith(failed)
+    question = "Was the shelter approved?" if document == AGENDA else "Wurde das Wartehaus beschlossen?"
+    assert failed in formed(make_form(about=question), source, make_length(), len).text
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "due"),
+    [
+        (ENGLISH, "I'll print the list by noon tomorrow.", "by noon tomorrow"),
+        (ENGLISH, "I'll print the list tomorrow, by noon.", "tomorrow, by noon"),
+        (ENGLISH, "I'll print the list by Monday next week.", "by Monday next week"),
+        (ENGLISH, "I'll print the list by Monday, 3 June 2024.", "by Monday, 3 June 2024"),
+        (ENGLISH, "I'll print the list by 5pm on Monday.", "by 5pm on Monday"),
+        (ENGLISH, "I'll print the list by the end of next week.", "by the end of next week"),
+        (ENGLISH, "I'll print the list by Monday or Tuesday.", ""),
+        (ENGLISH, "I'll print the list by Monday and the rest by Friday.", ""),
+        (ENGLISH, "I'll print the list by the month end.", ""),
+        (GERMAN, "Ich drucke die Liste bis morgen Mittag.", "bis morgen Mittag"),
+        (GERMAN, "Ich drucke die Liste bis Freitag nächster Woche.", "bis Freitag nächster Woche"),
+        (GERMAN, "Ich drucke die Liste bis Montag, den 3. Juni 2024.", "bis Montag, den 3. Juni 2024"),
+        (GERMAN, "Ich drucke die Liste bis 16 Uhr.", "bis 16 Uhr"),
+        (GERMAN, "Ich drucke die Liste bis Montag oder Dienstag.", ""),
+    ],
+)
+def test_a_date_is_told_whole_or_not_at_all(before: str, said: str, due: str) -> None:
+    (action,) = (line for line in minutes(f"{before}\nBob: {said}").lines if line.part == "actions")
+    assert action.due == due
+
+
+def test_who_accepts_a_task_says_when_it_is_done() -> None:
+    said = "Ann: Can you print the list by Monday, Bob?\nBob: Sure, by Tuesday."
+    assert lines(said, "actions") == [
+        "[turn 1] Ann: Can you print the list by Monday, Bob? (owner: Bob; due: by Tuesday)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "parts"),
+    [
+        (ENGLISH, "Bob: The picnic is cancelled.", ["decisions"]),
+        (ENGLISH, "Bob: So the two trips in May are postponed.", ["decisions"]),
+        (ENGLISH, "Bob: During the storm, nine boats were cancelled.", []),
+        (ENGLISH, "Bob: Nine boats were cancelled.", []),
+        (ENGLISH, "Bob: The ferry was cancelled because of the storm.", []),
+        (GERMAN, "Bernd: Der Ausflug im Mai ist abgesagt.", ["decisions"]),
+        (GERMAN, "Bernd: Während des Sturms wurden neun Fahrten abgesagt.", []),
+        (GERMAN, "Bernd: Es wurden neun Fahrten abgesagt.", []),
+    ],
+)
+def test_what_a_storm_cancelled_is_no_decision(before: str, said: str, parts: list[str]) -> None:
+    assert parts_of(said, before=before) == parts
+
+
+@pytest.mark.parametrize(
+    ("present", "head", "items", "actions"),
+    [
+        (
+            "Attendees: Ines, Otto (remote), Ruth Oder",
+            "AIs",
+            "- Ines – paint the hall – Thu 5/9\n- Ruth Oder and Otto: call the firm (by Fri)\n- Kiln – clean it",
+            [
+                "Ines – paint the hall – Thu 5/9 (owner: Ines; due: Thu 5/9)",
+                "Ruth Oder and Otto: call the firm (by Fri) (owner: Ruth Oder and Otto; due: by Fri)",
+                "Kiln – clean it",
+            ],
+        ),
+        (
+            "Anwesend: Ines, Otto, Ruth Oder",
+            "Offene Aufgaben",
+            "- Ines – den Saal streichen – Do, 5.9.\n- Ruth Oder: die Firma anrufen\n- Ofen – alles putzen",
+            [
+                "Ines – den Saal streichen – Do, 5.9. (zuständig: Ines; Termin: Do, 5.9.)",
+                "Ruth Oder: die Firma anrufen (zuständig: Ruth Oder)",
+                "Ofen – alles putzen",
+            ],
+        ),
+    ],
+)
+def test_a_name_before_a_task_is_its_owner_if_it_is_among_those_present(
+    present: str, head: str, items: str, actions: list[str]
+) -> None:
+    language = "Der Tee ist kalt." if head[0] == "O" else "The tea is cold."
+    text = f"{present}\n\nNews\n\n{language}\n\n{head}\n\n{items}"
+    assert lines(text, "actions") == actions
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "parts"),
+    [
+        (GERMAN, "Frau Ott wird als Kassenwartin vorgeschlagen und einstimmig gewählt.", ["decisions"]),
+        (GERMAN, "Dem Vorstand wird bei zwei Enthaltungen die Entlastung erteilt.", ["decisions"]),
+        (
+            GERMAN,
+            "Der Antrag der Ruderer auf einen zweiten Steg am alten Hafen wird mit 38 Ja-Stimmen, 6 Nein-Stimmen "
+            "und 3 Enthaltungen angenommen.",
+            ["decisions"],
+        ),
+        (GERMAN, "Frau Ott wurde 1998 in den Rat gewählt.", []),
+        (GERMAN, "Das Amt des Zeugwarts bleibt vorerst unbesetzt.", ["questions"]),
+        (ENGLISH, "Ms Ode was unanimously elected treasurer.", ["decisions"]),
+        (ENGLISH, "Ms Ode was elected to the senate in 1998.", []),
+    ],
+)
+def test_elections_and_votes_in_long_sentences_are_decisions(
+    before: str, said: str, parts: list[str]
+) -> None:
+    assert [
+        line.part for line in minutes(f"{before.partition(': ')[2]}\n\n{said}").lines if line.part != "topics"
+    ] == parts

@@ -135,22 +135,22 @@ def test_a_word_that_only_begins_alike_is_another_word(language: str, question: 
         (
             " ".join(REST["de"]),
             "Was fressen Pinguine?",
-            "Das Dokument sagt nichts zu „Was fressen Pinguine?“.",
+            "Kein Satz hat genug Wörter mit „Was fressen Pinguine?“ gemeinsam.",
         ),
         (
             " ".join(REST["fr"]),
             "Que font les pingouins ?",
-            "Le document ne dit rien sur « Que font les pingouins ? ».",
+            "Aucune phrase n’a assez de mots en commun avec « Que font les pingouins ? ».",
         ),
         (
             " ".join(REST["es"]),
             "¿Qué hacen {los} pingüinos?",
-            "El documento no dice nada sobre «¿Qué hacen {los} pingüinos?».",
+            "Ninguna frase comparte suficientes palabras con «¿Qué hacen {los} pingüinos?».",
         ),
         (
             "The roof is old and the door is in the garden.",
             "What do penguins do?",
-            'The document says nothing about "What do penguins do?".',
+            'No sentence shares enough words with "What do penguins do?".',
         ),
     ],
 )
@@ -256,6 +256,12 @@ def test_the_unit_before_one_that_points_to_it_may_answer_too() -> None:
         (["Room | Size", "Hall | 12 people", "Bar | 30 m"], None),  # two units of measure: a list
         (["Room | Size", "Hall | large", "Bar | small"], None),
         (["Room | 2020", "Hall | 12", "Bar | 30"], None),
+        (
+            ["Plan | Cost (5 y) | Wait", "K | £9m | long", "L | £8m | short"],
+            ["Plan: K | Cost (5 y): £9m | Wait: long", "Plan: L | Cost (5 y): £8m | Wait: short"],
+        ),
+        (["Laden | Umsatz Q1 | Lage", "Ulm | 1.200 | Nord"], ["Laden: Ulm | Umsatz Q1: 1.200 | Lage: Nord"]),
+        (["Room 1 | oak | old", "Room 2 | pine | new"], None),
         (["Room | Size"], None),
         (["Room | Size | Tea", "Hall | large | yes"], ["Room: Hall | Size: large | Tea: yes"]),
         (["Room | Size | Tea", "Hall | | yes"], ["Room: Hall | Tea: yes"]),
@@ -263,7 +269,7 @@ def test_the_unit_before_one_that_points_to_it_may_answer_too() -> None:
         (["Room | | Tea", "Hall | large | yes | 12"], ["Room: Hall | large | Tea: yes | 12"]),
     ],
 )
-def test_cells_are_named_by_a_first_row_without_digits(rows: list[str], shown: list[str] | None) -> None:
+def test_cells_are_named_by_a_first_row_without_values(rows: list[str], shown: list[str] | None) -> None:
     rows = [row.replace("| |", "|  |") for row in rows]
     document, units, start = "\n".join(rows), [], 0
     for row in rows:
@@ -392,3 +398,143 @@ def test_a_long_run_of_digits_takes_no_time() -> None:
     start = perf_counter()
     match("What does it cost?", ["1" * 4000])
     assert perf_counter() - start < 0.5
+
+
+RENT = (
+    "Die Miete ist am ersten Tag des Monats fällig. Der Hof wird im Mai neu gepflastert. "
+    "Die Vermieterin wohnt in der Nähe. Damit beträgt die neue Kaltmiete 640 EUR. Die Tür ist alt. "
+    "Bitte schicken Sie den Bogen bis zum 4. Mai an uns zurück. Das Dach wurde im Jahr davor neu gedeckt."
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "told"),
+    [
+        (RENT, "Wie hoch ist die neue Miete?", "Damit beträgt die neue Kaltmiete 640 EUR."),
+        (RENT, "Bis wann muss ich antworten?", "Bitte schicken Sie den Bogen bis zum 4. Mai an uns zurück."),
+        (
+            "The kiln is hot. Return the form by 4 May. The clay is wet. The shed is cold. The wheel turns.",
+            "By when must I answer?",
+            "Return the form by 4 May.",
+        ),
+        (
+            "Der Endbetrag ist 90 EUR. Der Hof ist neu und die Tür ist alt. Die Rohre sind neu und die Wand ist kalt.",
+            "Wie viel muss ich bezahlen?",
+            "Der Endbetrag ist 90 EUR.",
+        ),
+        (
+            "The market of the club is loud. The market of the club is on 3 May. The clay is wet. It rains.",
+            "When is the market?",
+            "The market of the club is on 3 May.",
+        ),
+        (
+            "The club rents the shed. The club rents the shed for nine weeks. The clay is wet. It rains.",
+            "How long is the shed rented?",
+            "The club rents the shed for nine weeks.",
+        ),
+    ],
+)
+def test_a_question_for_an_amount_or_a_date_finds_it_also_in_a_compound(
+    document: str, question: str, told: str
+) -> None:
+    units = [unit.text for unit in extraction_units(document)]
+    found = match(question, units)
+    assert found.held >= LEAST
+    assert units[max(range(len(units)), key=lambda place: found.relevance[place])] == told
+
+
+def test_a_verb_with_a_prefix_is_no_compound_and_a_deadline_of_something_else_no_answer() -> None:
+    assert match("Wer zahlt die Miete?", ["Die Vermieterin ist in der Stadt.", *REST["de"]]).held == 0.0
+    assert match("Bis wann werden die Pinguine gefüttert?", RENT.split(". ")).held < LEAST
+
+
+@pytest.mark.parametrize("kind", ["paragraph", "minutes"])
+def test_a_refusal_claims_only_that_words_were_compared_and_shows_the_closest_sentence(
+    kind: FormType,
+) -> None:
+    text = "The pump of the mill is loud. A dog barks all day. Nobody swims in winter. Trees stand on both sides."
+    found = answer(text, "Who repairs the pump on Sundays?", kind)
+    assert (found.answered, found.lines) == (False, ())
+    assert found.text == (
+        'No sentence shares enough words with "Who repairs the pump on Sundays?". '
+        "The closest sentence is: The pump of the mill is loud."
+    )
+
+
+def test_a_form_without_a_line_about_it_does_not_deny_the_sentence() -> None:
+    text = "The pump of the mill is loud. A dog barks all day. Nobody swims in winter. Trees stand on both sides."
+    found = answer(text, "the mill", "minutes")
+    assert found.answered or found.text == (
+        'No line of this form is about "the mill". The closest sentence is: The pump of the mill is loud.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "told"),
+    [
+        (
+            "Plan K is slow. Plan L is fast. It rains. The tea is cold.",
+            "What about plan K?",
+            "Plan K is slow.",
+        ),
+        (
+            "Plan 3 is slow. Plan 4 is fast. It rains. The tea is cold.",
+            "What about plan 4?",
+            "Plan 4 is fast.",
+        ),
+        (
+            "Die Schließung des Bads ist im Mai. Das Dach ist alt und dicht.",
+            "Wer schließt das Bad?",
+            "Die Schließung",
+        ),
+        (
+            "Das Bad wird im Mai geschlossen. Das Dach ist alt und dicht.",
+            "Wer schließt das Bad?",
+            "Das Bad wird",
+        ),
+    ],
+)
+def test_letters_that_name_something_and_other_forms_of_strong_verbs_are_compared(
+    document: str, question: str, told: str
+) -> None:
+    units = [unit.text for unit in extraction_units(document)]
+    found = match(question, units)
+    assert found.held > 0.9
+    assert units[max(range(len(units)), key=lambda place: found.relevance[place])].startswith(told)
+
+
+def test_the_word_for_oneself_is_no_letter_that_names_something() -> None:
+    told = ["The plan is cold and I am late.", "The plan of the kiln is old.", "It rains."]
+    assert match("Can I see the kiln?", told).relevance[0] < match("Can I see the kiln?", told).relevance[1]
+    assert match("Can I?", told).held == 0.0
+
+
+@pytest.mark.parametrize(
+    ("chat", "question", "corrected", "told"),
+    [
+        (
+            "Ann: Hello all, when was the regatta again?\nBob: 3 May I think\n"
+            "Cem: no, 3 May is the fair. They row on the 17th\n"
+            "Dora: The boat shed leaks at the door.\nCem: no, that is the gutter",
+            "When is the regatta?",
+            "3 May I think",
+            "They row on the 17th",
+        ),
+        (
+            "Anna: Hallo, wann war noch mal die Regatta?\nBernd: am 3. Mai glaube ich\n"
+            "Cem: nee, da ist der Markt. Wir rudern am 17. Mai\n"
+            "Dora: Das Bootshaus ist undicht an der Tür.\nCem: nein, das ist die Rinne",
+            "Wann ist die Regatta?",
+            "am 3. Mai glaube ich",
+            "Wir rudern am 17. Mai",
+        ),
+    ],
+)
+def test_a_message_that_corrects_an_answer_is_shown_rather_than_that_answer(
+    chat: str, question: str, corrected: str, told: str
+) -> None:
+    found = answer(chat, question, "key-points").text
+    assert told in found
+    assert corrected not in answer(chat, question, "headline").text
+    assert "gutter" not in found
+    assert "Rinne" not in found

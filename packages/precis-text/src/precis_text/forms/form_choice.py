@@ -15,6 +15,7 @@ from precis_text.forms.outline import Outline
 from precis_text.forms.question import CELLS, asked_of, named_rows
 from precis_text.forms.short_forms import Headline, KeyPoints, Paragraph, Teaser, Tldr
 from precis_text.length import Length
+from precis_text.units import without_item_mark
 
 _FORMS: tuple[type[Form], ...] = (Paragraph, Tldr, KeyPoints, Headline, Teaser, Outline, Minutes)
 _BY_NAME: dict[str, Callable[..., Form]] = {form.name: form for form in _FORMS}
@@ -78,7 +79,7 @@ class Formed:
     Attributes:
         lines: what is shown, in order; each has its place in the document.
         finished: False if the only line was cut to the requested length.
-        answered: False if the document says nothing about the question; the text then says so.
+        answered: False if no line answers the question; the text then says so.
     """
 
     text: str
@@ -97,7 +98,8 @@ def formed(form: Form, source: ScoredText, length: Length, count: Count) -> Form
     own = form.length(length)
     lines = [] if asked is None else form.lines(asked, own)
     if asked is None or (form.about and not lines):
-        return Formed(nothing_about(form.about, source.document), (), answered=False)
+        refusal = nothing_about(form.about, source, is_answered=asked is not None)
+        return Formed(refusal, (), answered=False)
     if form.about:
         asked = named_rows(asked)
         rows = {unit.start: unit.text for unit in asked.units if CELLS in unit.text}
@@ -106,6 +108,13 @@ def formed(form: Form, source: ScoredText, length: Length, count: Count) -> Form
     return Formed(text.text, tuple(kept), text.finished)
 
 
-def nothing_about(question: str, document: str) -> str:
-    """Return the summary of a document that does not answer a question, in its language. No length cuts it."""
-    return cues_of(document).labels["nothing"].format(question=question)
+def nothing_about(question: str, source: ScoredText, *, is_answered: bool = False) -> str:
+    """Return a line in place of an answer, in the document's language, with the closest sentence. No length cuts it.
+
+    Args:
+        is_answered: whether sentences answer, and only the form has no line about it.
+    """
+    labels, near = cues_of(source.document).labels, asked_of(source, question, least=0.0)
+    told = [unit for unit in named_rows(near).units if unit.answers and not unit.aside] if near else []
+    closest = [labels["closest"].format(closest=without_item_mark(unit.text)) for unit in told[:1]]
+    return " ".join([labels["unlisted" if is_answered else "nothing"].format(question=question), *closest])

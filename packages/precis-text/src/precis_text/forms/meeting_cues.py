@@ -17,9 +17,7 @@ from precis_text.words import unicode_words
 _DEFAULT = "en"
 _LETTERS = 4000  # characters by which the language is detected
 
-_SINGLE = (
-    "done", "objects", "accepts", "declines", "asks", "greets", "unknown", "agrees", "proposals", "tasks",
-)  # fmt: skip
+_PARTWISE, _WORDS = ("assigned", "due"), ("hollow", "nobody")
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,8 @@ class Cues:
     agrees: re.Pattern[str]
     proposals: re.Pattern[str]
     tasks: re.Pattern[str]
+    motions: re.Pattern[str]
+    votes: re.Pattern[str]
     hollow: frozenset[str]
     nobody: frozenset[str]
 
@@ -108,14 +108,14 @@ def _cues(record: Mapping[str, Any], code: str) -> Cues:
         part: _pattern(rf"[\W\d]*(?:{re.escape(labels[part])}|{head})\W*") for part, head in heads.items()
     }
     made["columns"] = {name: _pattern(rf"\W*(?:{column})\W*") for name, column in record["columns"].items()}
-    for name in ("decisions", "undecided", "promises", "requests", "idle", "open", "hours", "next", "topics"):
-        made[name] = _pattern("|".join(f"(?:{each})" for each in record[name]))
-    for name in _SINGLE:
-        made[name] = _pattern(record[name])
-    for name in ("assigned", "due"):
-        made[name] = [_pattern(each) for each in record[name]]
-    for name in ("hollow", "nobody"):
-        made[name] = frozenset(record[name].split())
+    for name in record.keys() - made.keys():
+        if name in _PARTWISE:
+            made[name] = [_pattern(each) for each in record[name]]
+        elif name in _WORDS:
+            made[name] = frozenset(record[name].split())
+        else:
+            each = [record[name]] if isinstance(record[name], str) else record[name]
+            made[name] = _pattern("|".join(f"(?:{pattern})" for pattern in each))
     return Cues(**made)
 
 

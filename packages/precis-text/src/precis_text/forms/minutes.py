@@ -20,6 +20,7 @@ from precis_text.forms.meeting_cues import Cues, cues_of
 from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.short_forms import line_of
 from precis_text.forms.statements import Statement, plain, replies_to, statements_of, with_question
+from precis_text.forms.votes import votes_of
 from precis_text.length import Length
 from precis_text.sentences import split_sentences
 from precis_text.units import BOX, is_ticked
@@ -30,6 +31,10 @@ _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topi
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS = 2
 _ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?(?:\d{{1,2}}[.)]|[a-z]\)))\s")
+_LEADING, _NAME = (
+    re.compile(r"@?(?P<owner>[^–—:.,(]{2,40}?)(?: [–—-] |: )"),
+    re.compile(r"\b[^\W\d_a-zß-ÿ]\w+"),
+)
 _COUNTED = re.compile(r"(\d{1,2})[.)]\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
@@ -52,14 +57,16 @@ class Minutes(Form):
         every = statements_of(source, listed)
         said = [each for each in every if each.unit not in listed or not _is_row(source.document, each.start)]
         replies = _accepting(said, known)
-        assents = assents_of(said, known, taken={*replies, *replies.values()})
+        votes = _votes(said, source, known)
+        assents = assents_of(said, known, taken={*replies, *replies.values(), *votes})
         told = {*replies.values(), *(assent.answer for assent in assents.values())}
+        told |= {motion for vote, motions in votes.items() if vote not in told for motion in motions}
         starts = [source.units[each.unit].start for each in said]
         done = {place for place, start in enumerate(starts) if is_ticked(source.document, start)}
         places = [place for place in range(len(said)) if place not in told | done]
         made = (
             _as_listed(said, place, source, known, listed)
-            or _line(said, place, source, known, replies)
+            or _line(said, place, source, known, replies, votes)
             or _agreed(said, place, source, known, assents)
             for place in places
         )
@@ -165,19 +172,32 @@ def _as_listed(
         return None
     if part != "actions":
         return _shown(statement, part, source) if part else None
-    due = _due(plain(statement), "", known)
-    return _shown(statement, part, source, owner=_owner([statement], 0, known) or "", due=due)
+    text, found = plain(statement), _LEADING.match(statement.text)
+    named = {*_NAME.findall(found["owner"])} if found else set()
+    present = (unit.text for unit in source.units if known.greets.search(unit.text))
+    is_known = named and named <= {name for text in present for name in _NAME.findall(text.partition(":")[2])}
+    owner = found["owner"] if found and is_known else _owner([statement], 0, known) or ""
+    return _shown(statement, part, source, owner=owner, due=_due(text, "", known))
 
 
 def _line(
-    said: Sequence[Statement], place: int, source: ScoredText, known: Cues, replies: Mapping[int, int]
+    said: Sequence[Statement],
+    place: int,
+    source: ScoredText,
+    known: Cues,
+    replies: Mapping[int, int],
+    votes: Mapping[int, Sequence[int]],
 ) -> FormLine | None:
     """Return a statement as a line of decisions, actions or questions; None for any other statement.
 
     Args:
-        replies: see `_accepting`.
-    """
+        replies, votes: see `_accepting` and `_votes`.
+    """  # fmt: skip
     statement = plain(said[place])
+    if place in votes:
+        motions = [said[motion] for motion in votes[place]]
+        motion = replace(motions[0], text=" ".join(each.text for each in motions))
+        return _shown(replace(said[place], asked=motion), "decisions", source)
     if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
     told = with_question(said, place, lambda at: at in replies or _stays_open(said, at, source, known))
@@ -192,6 +212,19 @@ def _line(
     if known.decides(statement) and not _is_objected(said, place, known):
         return _shown(told, "decisions", source)
     return None
+
+
+def _votes(said: Sequence[Statement], source: ScoredText, known: Cues) -> dict[int, list[int]]:
+    """Return the votes with their motions; in a conversation without those that only agree, as assents do."""
+    above = [source.units[said[place - 1].unit : said[place].unit] for place in range(len(said))]
+    begins = [place for place, units in enumerate(above) if any(unit.heading for unit in units)]
+    texts = [plain(each) for each in said]
+    return {
+        place: motions
+        for place, motions in votes_of(texts, begins, known).items()
+        if not (said[place].speaker and known.is_hollow(texts[place]))
+        if not said[place].speaker or known.motions.search(texts[motions[0]])
+    }
 
 
 def _agreed(
@@ -209,9 +242,12 @@ def _agreed(
 
 
 def _due(request: str, answer: str, known: Cues) -> str:
-    """Return the date that a request or its answer names, "" without one."""
-    dates = (each.search(text) for text in (request, answer) for each in known.due)
-    return next((found["due"] for found in dates if found), "")
+    """Return the date that the answer to a request names, or else the request; "" without one, or with several."""
+    dates = (
+        [found["due"] for found in each.finditer(text)] for text in (answer, request) for each in known.due
+    )
+    named = next(filter(None, dates), [""])
+    return named[0] if len({*map(str.lower, named)}) == 1 else ""
 
 
 def _turn(said: Sequence[Statement], place: int) -> str:
@@ -320,7 +356,7 @@ def _shown(
     told = {"owner": owner, "due": due, "agreed": agreed}
     facts = [f"{labels[name]}: {value}" for name, value in told.items() if value]
     stamp, known = f"[{where}] " if where else "", f" ({'; '.join(facts)})" if facts else ""
-    stamp += f"{asked.speaker}: {asked.text} – " if asked else ""
+    stamp += "" if not asked else f"{asked.speaker}: {asked.text} – " if asked.speaker else f"{asked.text} "
     return FormLine(
         f"{stamp}{who}{statement.text}{known}", (asked or statement).start, statement.stop, part=part,
         time=statement.time, speaker=statement.speaker, turn=statement.turn, owner=owner, due=due,

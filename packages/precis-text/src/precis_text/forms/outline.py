@@ -18,6 +18,7 @@ from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, asks, is_part
 from precis_text.exchanges import is_answer
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
+from precis_text.forms.votes import with_votes
 from precis_text.length import Length
 from precis_text.selection import shown_texts
 from precis_text.sentences import split_sentences
@@ -74,7 +75,7 @@ class Outline(Form):
 
     def lines(self, source: ScoredText, length: Length) -> list[FormLine]:
         """Return a line for each section; with a question, only for those that say something about it."""
-        sections = sections_of(source)
+        sections, source = sections_of(source), with_votes(source)
         found = [line for line in (section_line(source, each) for each in sections) if line is not None]
         return [line for line in found if line.worth > 0] if self.about else found
 

@@ -18,6 +18,7 @@ from itertools import zip_longest
 from precis_text.back_references import has_back_reference
 from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
+from precis_text.forms.votes import with_votes
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
 from precis_text.units import without_item_mark
@@ -33,12 +34,23 @@ CELLS = " | "  # between the cells of a row
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
+_NUMBER = re.compile(r"\W*\d")
+_LETTER = re.compile(
+    r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])"
+)  # of "option C", but neither "Can I" nor "Ann's"
 _TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
-_PRICES, _AMOUNTS, _PAID = (
-    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("prices", "amounts", "paid")
+_PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES, _CORRECTS = (
+    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
+    for name in ("prices", "amounts", "paid", "votes", "deadlines", "corrects")
 )
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
+_KINDS = [tuple(re.compile(each, re.IGNORECASE) for each in pair) for pair in _TABLE["kinds"]]
+_OF_KIND = (
+    1.5  # factor on the relevance of a unit with a number, a date or a time, if the question asks for one
+)
+_NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
+_STRONG = dict(pair.split(":") for pair in _TABLE["strong"].split())
 _ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
 _CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
 
@@ -65,12 +77,21 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     """
     code = language_of(" ".join(texts)[:4000]) or language_of(question)  # a table shows none
     language = languages().get(code or "")
+    kinds = [tells for asks, tells in _KINDS if asks.search(question)]
     asked = (terms := {*_terms(question, language)}) - {*_terms(" ".join(_MORE), language)} or terms
     said = [_terms(text, language) for text in texts]
     known = {term for terms in said for term in terms}
     forms = {
         form: term for term in asked - known for form in known - asked if _inflects(term, form, language)
     }
+    if language and language.code == "de":  # "Gesamtmiete" is a "Miete"
+        nouns = [(term, len(term) + _BEFORE_NOUN) for term in asked if len(term) >= _NOUN]
+        forms |= {
+            form: term
+            for form in known - asked
+            for term, least in nouns
+            if form.endswith(term) and len(form) >= least
+        }
     units = [Counter(forms.get(term, term) for term in terms) for terms in said]
     sizes = [unit.total() for unit in units]
     mean = max(1.0, sum(sizes) / max(1, len(sizes)))
@@ -87,7 +108,8 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
             weights[term] * unit[term] * (_SATURATION + 1) / (unit[term] + more)
             for term in asked & unit.keys()
         )
-        for unit, more in zip(units, room, strict=True)
+        * (_OF_KIND if any(tells.search(text) for tells in kinds) else 1.0)
+        for unit, more, text in zip(units, room, texts, strict=True)
     ]
     held = max((sum(weights[term] for term in asked & unit.keys()) for unit in units), default=0.0) / total
     given = [0.0 if place in rows else each for place, each in enumerate(own)]
@@ -98,12 +120,13 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
     return Match(shared, held)
 
 
-def asked_of(source: ScoredText, question: str) -> ScoredText | None:
-    """Return a document whose scores answer a question; None if it says nothing about it.
+def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> ScoredText | None:
+    """Return a document whose scores answer a question; None if no unit holds that share of the question's weight.
 
     Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
     are not asides here (see `named_rows`).
     """
+    ends, source = [unit.stop for unit in source.units], with_votes(source)
     rows = _rows(source)
     heads = [split_sentences(source.passages.at(unit.start).heading) for unit in source.units]
     read = [
@@ -117,17 +140,31 @@ def asked_of(source: ScoredText, question: str) -> ScoredText | None:
         for place, unit in enumerate(source.units)
     ]
     cells = {place for place, unit in enumerate(read) if CELLS in unit.text}
-    found = match(question, [rows.get(place, unit.text) for place, unit in enumerate(read)], cells)
+    texts = [rows.get(place, unit.text) for place, unit in enumerate(read)]
+    for place in (place for place, unit in enumerate(read) if unit.stop > ends[place]):  # votes
+        item = next((unit.text for unit in source.units[:place][::-1] if unit.heading), "")  # of the agenda
+        texts[place] = f"{item} {texts[place]}"
+    found = match(question, texts, cells)
     told = (place for place, unit in enumerate(read) if not (unit.heading or unit.aside))
     best = max((found.relevance[place] for place in told), default=0.0)
-    if found.held < LEAST or not best:
+    if found.held < least or not best:
         return None
+    told_most = [*found.relevance]
+    for place, unit in enumerate(read):  # "No, on the 29th" is about the question of two turns before
+        before = max(found.relevance[max(place - 2, 0) : place], default=0.0)
+        if (
+            before >= best * _RELEVANT
+            and unit.speaker
+            and _CORRECTS.match(unit.text.removeprefix(f"{unit.speaker}: "))
+        ):
+            told_most[place] = max(told_most[place], before)
+    found = replace(found, relevance=told_most)
     scores = [
         relevance / best * (1 + score) / 2
         for relevance, score in zip(found.relevance, source.scores, strict=True)
     ]
-    least = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
-    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= least[place]}
+    lowest = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
+    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= lowest[place]}
     relevant |= {place - 1 for place in relevant if has_back_reference(read[place].text)}
     relevant |= {answer for place, answer in short_answers(read).items() if place in relevant}
     units = [
@@ -164,10 +201,15 @@ def _rows(source: ScoredText) -> dict[int, str]:
 def _named_cells(places: Sequence[int], rows: Sequence[Sequence[str]]) -> dict[int, str]:
     """Return the rows of a table with the names of their columns, if the first row has them.
 
-    It lacks digits. Two columns may be a list of names and values, unless all values are numbers of one unit.
+    It lacks digits but above numbers ("Sales Q1"). Two columns may be a list of names and values, unless all values are
+    numbers of one unit.
     """
     names, *others = [[cell.strip(" |") for cell in row] for row in rows]
-    is_named = bool(others) and not any(map(str.isdigit, "".join(names)))
+    is_named = bool(others) and all(
+        not any(map(str.isdigit, name))
+        or (name[0].isalpha() and all(map(_NUMBER.match, filter(None, below))))
+        for name, *below in zip_longest(names, *others, fillvalue="")
+    )
     if len(names) == 2:
         values = [row[-1] for row in others]
         is_number = all(any(map(str.isdigit, value)) for value in values)
@@ -204,10 +246,19 @@ def _rarity(units_with_it: int, units: int) -> float:
 def _terms(text: str, language: Language | None) -> list[str]:
     """Return the stems of the words with content; prices, and words that ask for them, are one term."""
     text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
+    text = _DEADLINES.sub(r"\g<0> deadline ", _VOTES.sub(" voted ", text))
+    letters = {each.lower() for each in _LETTER.findall(text)}
     words = [word for word in unicode_words(text) if word not in _ASKING]
     if language is None:
         return [word[:_PREFIX] for word in words]
-    stems = [language.stem(word) for word in words if word not in language.function and len(word) > 1]
+    stems = [
+        language.stem(word)
+        for word in words
+        if word in letters or (word not in language.function and len(word) > 1)
+    ]
     if language.code == "es":  # "cuesta", as "costará"
         return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
-    return [stem[2:] if language.code == "de" and _PARTICIPLE.match(stem) else stem for stem in stems]
+    if language.code != "de":
+        return stems
+    stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
+    return [_STRONG.get(stem, stem) for stem in stems]

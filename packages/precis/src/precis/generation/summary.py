@@ -39,7 +39,7 @@ class Summary:
         form: the form of the summary; see `precis_text.forms.form_choice.FormOptions`.
         lines: the lines of a form that chooses sentences, each with its place, time or heading.
         sentences: the sentences of a `Writer`'s summary, each written or quoted; else empty.
-        answered: False if the document says nothing about the question; the text then says so.
+        answered: False if no sentence answers the question; the text then says so.
         adapted: True if a `Writer` used the adapter for short summaries that comes with its model.
     """
 

@@ -106,7 +106,7 @@ def _ready(source: ScoredText | None, form: Form, length: Length, count: Count) 
         )
     asked = asked_of(source, form.about) if form.about else source
     if asked is None:
-        refusal = nothing_about(form.about, source.document)
+        refusal = nothing_about(form.about, source)
         return replace(_summary(source, refusal, form, count), answered=False)
     if isinstance(form, Teaser):
         asked = replace(asked, units=opening(asked))
