@@ -175,6 +175,58 @@ def test_a_sentence_that_goes_further_than_its_closest_one_is_not_close(
     assert near >= SMALL_CLOSENESS > far
 
 
+@pytest.mark.parametrize(
+    ("source", "written", "stays"),
+    [
+        (
+            "We present two methods which learn to read maps of towns.",
+            "We present two methods which learn to read maps.",
+            True,
+        ),
+        (
+            "We present two methods which learn to read maps of towns.",
+            "We present two methods which learn to read",
+            False,
+        ),
+        (
+            "We present two methods which learn to read maps of towns.",
+            "Two methods which learn to read maps.",
+            False,
+        ),
+        (
+            "We show that two methods learn to read maps of towns.",
+            "Two methods learn to read maps of towns.",
+            True,
+        ),
+        (
+            "This paper shows two methods that read maps of towns.",
+            "We show two methods that read maps of towns.",
+            True,
+        ),
+        (
+            "Learning to read maps of towns quickly is hard for all.",
+            "Learn to read maps of towns quickly.",
+            False,
+        ),
+        (
+            "In May, two clubs of the town met at the old lake.",
+            "Two clubs of the town met at the old lake.",
+            True,
+        ),
+        (
+            "Finally two clubs of the town met at the old lake.",
+            "Two clubs of the town met at the old lake.",
+            True,
+        ),
+    ],
+)
+def test_a_part_of_a_sentence_is_replaced(source: str, written: str, stays: bool) -> None:
+    (sentence,) = write_or_quote(SourceText(source), written, closeness=SMALL_CLOSENESS)
+    assert (sentence.text == written) is stays
+    if not stays:
+        assert (sentence.text, sentence.origin) == (source, "quoted")
+
+
 def test_a_sentence_that_mixes_two_of_the_source_stays_only_without_a_least_closeness() -> None:
     mixed = "The engineers inspected the ferry in April."
     (sentence,) = write_or_quote(SourceText(TEXT), mixed)

@@ -24,6 +24,13 @@ _RELATING = re.compile(
     r"\b(?:this|these|those|next|last|first|each|every|all|both|any|another|other|no|more|less|than|before|after|since|by"
     r"|from|to|into|in|on|at|with|for|against|over|under|between|of|per|through|during|about|his|her|its|their)\b"
 )
+_ENDED = re.compile(r"""[.!?…。！？؟।]["'”’»)\]]*\s*$""")
+# What may stand in the source before a sentence that leaves it out: "It has been shown that", "In May,", "Today"
+_LEFT_OUT = re.compile(
+    r"(?:^|[,;:–—]|\b(?:that|dass|que|che|что|že)|^\W*(?:\w+ly|also|and|but|here|however|now|so|still|then|today|tomorrow"
+    r"|yesterday|yet))\W*$",
+    re.IGNORECASE,
+)
 _COMPOUND = re.compile(r"([^\W_]+)\s?-\s?([^\W_]+)")
 
 
@@ -57,3 +64,18 @@ def _goes_further(sentence: str, source: str) -> bool:
         (f" {one} " in told) != (f" {other} " in told) for one, other in _COMPOUND.findall(source.lower())
     )
     return has_others or claims or not limits <= kept or relates or parts
+
+
+def is_torn(sentence: str, source: str) -> bool:
+    """Check whether a sentence lacks its end, or the beginning of its source sentence, which had the verb.
+
+    "Methods that learn." of "We show methods that learn." is torn; "Mice learn." of "We show that mice learn." is not.
+    """
+    if _ENDED.search(sentence) is None:
+        return True
+    if _OURS.match(sentence) and _OURS.search(source):
+        return False
+    first, *others = unicode_words(sentence.lower())[:2]
+    starts = [found.start() for found in re.finditer(rf"\b{re.escape(first)}\b", source.lower())]
+    nearest = [at for at in starts if unicode_words(source[at:].lower())[1:2] == others] or starts
+    return not any(_LEFT_OUT.search(source[:at]) for at in nearest)

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from precis_text.language import language_of
+from precis_text.support.closeness import is_torn
 from precis_text.support.marks import Mark, SentenceSupport, SourceText
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -76,7 +77,7 @@ def write_or_quote(
         written: the model's text.
         language: the code of the expected language; a text in another one is replaced. None expects any.
         least: the least share of content words, 0 to 1, in the source sentences.
-        closeness: the least of `SourceText.closeness`; -1 allows any.
+        closeness: the least of `SourceText.closeness`; -1 allows any, and parts of sentences.
         readable: the units of the source that the model may read; others support nothing. Headings and asides among
             them support, but are not quoted. None allows all.
 
@@ -100,6 +101,9 @@ def write_or_quote(
         problem = other or label or _problem(source, sentence, inside, least, support_by)
         if not (problem or sentence.copied) and source.closeness(sentence) < closeness:
             problem = "no sentence of the source has enough of its content"
+        near = sentence.aligned[0].text if sentence.aligned else ""
+        if not problem and closeness > -1.0 and is_torn(sentence.text, near):
+            problem = "it is a part of a sentence"
         chosen.add(sentence, problem)
     return chosen.sentences
 
