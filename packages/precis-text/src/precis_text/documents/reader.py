@@ -135,16 +135,14 @@ def _plain_text(content: bytes, name: str, within: float | None) -> Passages:
         raise UserError(kind)
     if len(content) > MAX_LINE:
         raise UserError(f"is larger than {size(MAX_LINE)}, the limit for one text; split it")
-    guess = []
+    guess: list[str] = []
     try:
         text = decode_marked(content) or decode_text(content)
     except NotTextError as error:
         if not is_western(content):
             raise UserError(str(error)) from None
-        text, guess = (
-            decode_text(content.decode("cp1252").encode()),
-            ["not UTF-8; read as Western European (cp1252)"],
-        )
+        text = decode_text(content.decode("cp1252").encode())
+        guess = ["not UTF-8; read as Western European (cp1252)"]
     text, joined = with_words_joined(text)
     mail = as_mail(text)
     passages = _WORKER.read(MAIL, mail.encode(), within)[0] if mail else passages_of(text)
