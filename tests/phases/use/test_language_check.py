@@ -43,6 +43,7 @@ TABLE = "apple 1.20 33 pear 2.30 12 plum 0.80 110\n" * 6
         (CZECH, "seems to be Czech"),
         (RUSSIAN, ""),
         (TABLE, "does not seem to be prose in one of its languages"),
+        ("apple | 1.20 | 33\npear | 2.30 | 12\n" * 20, ""),  # a table, which no language has
         ("Ann sings.", ""),
         ("", ""),
     ],

@@ -124,3 +124,29 @@ def test_a_fork_reads_with_a_process_of_its_own() -> None:
 def test_the_beginning_tells_the_kind_then_the_name(name: str, beginning: bytes, kind: str | None) -> None:
     found = kind_of(name, beginning)
     assert (found.name if found else None) == kind
+
+
+GERMAN = "Der Kai über der Brücke ist gesperrt, sagt die Bürgermeisterin.\r\nGrüße aus 12 m² in Olm – und „viel Glück“."
+
+
+@pytest.mark.parametrize("text", [GERMAN, "L'été à la crèche, dit l'élève.", "El año pasado llegó el señor."])
+def test_a_text_of_windows_is_read_and_the_note_says_so(text: str) -> None:
+    found = read_content(text.encode("cp1252"), name="a.txt")
+    assert found.text == text.replace("\r\n", "\n")
+    assert found.notes == ["not UTF-8; read as Western European (cp1252)"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"Ann \xff sings",
+        GERMAN.encode("cp1252") + b"\0",
+        GERMAN.encode("cp1252") + b"\x90",
+        "Кошка спит, а собака нет.".encode("cp1251"),
+        "Łódź leży nad wodą, a życie płynie.".encode("cp1250"),
+        bytes(range(160, 256)),
+    ],
+)
+def test_other_bytes_are_no_text_of_windows(content: bytes) -> None:
+    with pytest.raises(UserError, match=r"invalid UTF-8|is not text"):
+        read_content(content, name="a.txt")

@@ -88,10 +88,8 @@ class Asides:
 
     def is_address(self, lines: Sequence[str]) -> bool:
         """Check whether a block of lines is an address or a letterhead: no sentence, and a place or telephone."""
-        is_listed = all(
-            len(_LETTERS.findall(line)) <= _LONG_VALUE and not _END.search(line) for line in lines
-        )
-        return is_listed and any(_LINES["address"].match(line) for line in lines)
+        is_told = any(_END.search(line) or len(_LETTERS.findall(line)) > _LONG_VALUE for line in lines)
+        return not is_told and any(_LINES["address"].match(line) for line in lines)
 
     def is_furniture(self, line: str) -> bool:
         """Check whether a line belongs to the page around a text, so that it is not a heading either."""

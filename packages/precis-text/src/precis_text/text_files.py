@@ -112,6 +112,11 @@ def unread_names(folder: Path, read: Iterable[Path]) -> list[str]:
     return [f"{name}/" if (folder / name).is_dir() else name for name in names]
 
 
+def remedy_for(names: Iterable[str]) -> str:
+    """Return what to do about the first unread name of a kind that another program converts; "" if none is."""
+    return next((f"; {name} {kind}" for name in names if (kind := other_kind(name, b""))), "")
+
+
 def summary_file(document: Path) -> Path:
     """Return the path of a document's summary, whether or not it exists."""
     return document.with_name(document.stem + _SUMMARY_ENDING)

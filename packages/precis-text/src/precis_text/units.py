@@ -178,17 +178,11 @@ def _pieces(unit: TextUnit, document: str, language: str) -> list[TextUnit]:
     if len(written) < len(words) or any(written[at - len(words)].group() != words[at] for at in begins[1:]):
         return [unit]
     starts = [unit.start, *(unit.start + written[at - len(words)].start() for at in begins[1:])]
-    return [
-        replace(
-            unit,
-            text=" ".join(words[begin:end]),
-            start=start,
-            stop=start + len(document[start:stop].rstrip()),
-        )
-        for begin, end, start, stop in zip(
-            begins, [*begins[1:], len(words)], starts, [*starts[1:], unit.stop], strict=True
-        )
+    places = zip(begins, [*begins[1:], len(words)], starts, [*starts[1:], unit.stop], strict=True)
+    texts = [
+        (" ".join(words[first:last]), start, document[start:stop]) for first, last, start, stop in places
     ]
+    return [replace(unit, text=text, start=at, stop=at + len(said.rstrip())) for text, at, said in texts]
 
 
 def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:

@@ -7,6 +7,7 @@ East Asia         the one whose commonest signs are frequent: the sets share the
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -16,7 +17,9 @@ _TABLE = tomllib.loads((Path(__file__).parent / "alphabets.toml").read_text(enco
 _ALPHABETS, _SCRIPTS, _EAST = (_TABLE[name] for name in ("alphabets", "scripts", "east"))
 _FREQUENT, _FEWEST = 0.18, 4  # least share of such signs among those beyond ASCII, and their least number
 _COMMON = 0.4  # of the letters beyond ASCII that these ten must be
-_SIGNS = "’‘“”„«»–—…¿¡°€·©®™\u00a0•§،؛؟´"
+_FEWEST_BEYOND, _MOST_BEYOND = 2, 0.2  # bytes beyond ASCII of a text, and their largest share
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
+_SIGNS = "’‘“”„«»–—…¿¡°²³¼½¾±×€£·©®™\u00a0•§،؛؟´"
 """Signs of punctuation, which every language may have."""
 
 
@@ -34,6 +37,16 @@ def guessed(content: bytes) -> tuple[str, str]:
     shares = {(name, codec): _share(content, codec, letters) for name, codec, letters in _SCRIPTS}
     best = max(shares, key=lambda each: shares[each])
     return best if shares[best] >= _COMMON else _WESTERN
+
+
+def is_western(content: bytes) -> bool:
+    """Check whether a text that is not UTF-8 is surely Windows-1252: some letters beyond ASCII, all of one alphabet."""
+    beyond = sum(byte > 0x7F for byte in content)
+    is_text = _FEWEST_BEYOND <= beyond <= _MOST_BEYOND * len(content) and not _CONTROL.search(content)
+    return is_text and any(
+        codec == _WESTERN[1] and _share(content, codec, letters) >= _ENOUGH
+        for _, codec, letters in _ALPHABETS
+    )
 
 
 def _of_the_east(content: bytes) -> tuple[str, str] | None:

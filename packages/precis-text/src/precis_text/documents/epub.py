@@ -130,9 +130,7 @@ class _Book:
         ):
             if count:
                 self.writer.notes.append(f"{count:,} of its chapters {'is' if count == 1 else 'are'} {why}")
-        self.writer.names = [
-            str(title.text or "") for title in self.package.iterfind(".//{*}metadata/{*}title")
-        ][:1]
+        self.writer.names = [self.package.findtext(".//{*}metadata/{*}title") or ""]
         return self.writer.finished()
 
 

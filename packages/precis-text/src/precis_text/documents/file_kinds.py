@@ -111,6 +111,8 @@ _CLOCK = rb"(?:\d+:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
 _NAMES = rb"(?:webvtt(?:[ \t][^\n]*)?\r?\n(?:[^\n]*\n)*?|(?:\d+|[\da-f-]{36}/[\d-]+)\s*\n)?"  # Teams numbers cues so
 _FIRST_CUE = re.compile(_NAMES + _CLOCK + rb"\s*-->\s*" + _CLOCK + rb"(?:[ \t]+\w+:[^\n]*)?\s*\n")
 _CAPTIONS = re.compile(rb"(?:<\?xml[^>]*>\s*)?<(?:tt|timedtext|transcript|sami)[\s>:]", re.IGNORECASE)
+_CONTENT_TYPES = b"[Content_Types].xml"  # in each file of Microsoft's office
+_ZIPPED = (WORD, PRESENTATION, SPREADSHEET, OPEN_DOCUMENT, EPUB, SLACK)
 _MAIN_PARTS = ((b"word/", WORD), (b"ppt/", PRESENTATION), (b"xl/", SPREADSHEET), (b"users.json", SLACK))
 _OPEN_DOCUMENT = b"mimetypeapplication/vnd.oasis.opendocument."
 _MAILBOX = re.compile(rb"From [^\n]*\d\d:\d\d[^\n]*\n[!-9;-~]+: ")
@@ -139,7 +141,8 @@ def kind_of(name: str, beginning: bytes) -> DocumentFormat | None:
         if _OPEN_DOCUMENT in beginning:
             return SPREADSHEET if _OPEN_DOCUMENT + b"spreadsheet" in beginning else OPEN_DOCUMENT
         main = next((kind for mark, kind in _MAIN_PARTS if mark in beginning), None)
-        return main if not ending else named
+        is_office = main is not None and _CONTENT_TYPES in beginning and named not in (*_ZIPPED, MAIL)
+        return main if is_office or not ending else named
     if named in (MAIL, MARKDOWN, LATEX, TABLE):  # they may quote a page
         return named
     if named is None and (begins_with_cue(beginning) or _CAPTIONS.match(start)):

@@ -102,17 +102,13 @@ def _named(lines: list[str]) -> int:
 
 def _begins_old(lines: list[str], place: int) -> bool:
     """Check whether an answered mail surely begins at a line of a text that may be none."""
-    line = lines[place]
+    before, line = lines[place - 1], lines[place]
     if _QUOTE.match(line):
-        return (
-            not _QUOTE.match(lines[place - 1])
-            and _says(lines, place - 1 - (not lines[place - 1].strip())) > 0
-        )
-    is_marked = line.lstrip().startswith("-") and _pattern("forwarded").fullmatch(line) is not None
-    is_header = (
-        _LABELLED.match(line) and _pattern("from").match(line) and not _LABELLED.match(lines[place - 1])
-    )
-    return is_marked or (bool(is_header) and _named(lines[place : place + 6]) >= _FEWEST_NAMED)
+        return not _QUOTE.match(before) and _says(lines, place - 1 - (not before.strip())) > 0
+    if line.lstrip().startswith("-"):
+        return _pattern("forwarded").fullmatch(line) is not None
+    is_first = _LABELLED.match(line) and _pattern("from").match(line) and not _LABELLED.match(before)
+    return is_first is True and _named(lines[place : place + 6]) >= _FEWEST_NAMED
 
 
 def foreign_lines(

@@ -20,15 +20,9 @@ _DIVIDED = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
-_SELDOM = (
-    "de",
-    "es",
-    "fr",
-    "it",
-)  # languages in which "-" and a small letter on the next line mostly divide a word
-_OWN_HYPHEN = re.compile(
-    "(?:ils?|elles?|on|je|vous|nous|là|mêmes?|être|moi)"
-)  # French: "peut-\nêtre", "est-\nil"
+# Languages in which "-" and a small letter on the next line mostly divide a word, but not in French "peut-\nêtre"
+_DIVIDING = ("de", "es", "fr", "it")
+_OWN_HYPHEN = re.compile("(?:ils?|elles?|on|je|vous|nous|là|mêmes?|être|moi)")
 _JOINING = ("and", "und", "oder", "sowie", "bzw")  # behind "pre-" and "Vor-"
 _OR, _ET, _INNER = ("or", "to"), ("et", "ou", "y", "o"), 3  # letters of "in" in "mother-in-law"
 # Compounds that are seldom one word; "long-\nterm" keeps its hyphen, and "over-\ncome" and "use-\nless" do not
@@ -68,7 +62,7 @@ class DividedWords:
     def knows(self, first: str, second: str) -> bool:
         """Check whether the text has a divided word elsewhere, or its language is one of divided words."""
         whole = (first + second).lower()
-        is_word = whole in self._common or (self._language in _SELDOM and min(len(first), len(second)) > 1)
+        is_word = whole in self._common or (self._language in _DIVIDING and min(len(first), len(second)) > 1)
         return is_word or self._words[whole] + self._words[f"{first}-{second}".lower()] > 0
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from precis_text.bounded_io import MIB, is_folder, read_bounded, size, stat_or_none, suggest
 from precis_text.documents import recognition
+from precis_text.documents.alphabets import is_western
 from precis_text.documents.file_kinds import BEGINNING, KINDS, MAIL, PDF, PICTURE, DocumentFormat, kind_of
 from precis_text.documents.mail_quotes import as_mail
 from precis_text.documents.passages import Passages, Writer, added
@@ -134,14 +135,19 @@ def _plain_text(content: bytes, name: str, within: float | None) -> Passages:
         raise UserError(kind)
     if len(content) > MAX_LINE:
         raise UserError(f"is larger than {size(MAX_LINE)}, the limit for one text; split it")
+    guess: list[str] = []
     try:
-        text, joined = with_words_joined(decode_marked(content) or decode_text(content))
+        text = decode_marked(content) or decode_text(content)
     except NotTextError as error:
-        raise UserError(str(error)) from None
+        if not is_western(content):
+            raise UserError(str(error)) from None
+        text = decode_text(content.decode("cp1252").encode())
+        guess = ["not UTF-8; read as Western European (cp1252)"]
+    text, joined = with_words_joined(text)
     mail = as_mail(text)
     passages = _WORKER.read(MAIL, mail.encode(), within)[0] if mail else passages_of(text)
     words = "1 word joined that was" if joined == 1 else f"{joined:,} words joined that were"
-    notes = ["read as a mail"] if mail else []
+    notes = [*guess, *(["read as a mail"] if mail else [])]
     notes += [f"{words} divided at line ends"] if joined else []
     return replace(passages, notes=[*passages.notes, *notes])
 

@@ -259,9 +259,8 @@ def _title(source: ScoredText) -> TextUnit | None:
             return unit
     text = next((place for place, unit in enumerate(begins) if not (unit.heading or unit.aside)), len(begins))
     lines = [place for place, unit in enumerate(begins[:text]) if unit.heading and not unit.aside]
-    above = _above_greeting(source, lines)
-    if above is not None:
-        return begins[above]
+    if above := _above_greeting(source, lines):
+        return above[0]
     rest = {word for unit in source.units if not unit.heading for word in unicode_words(unit.text)}
     told = {}
     for place in lines:
@@ -272,17 +271,11 @@ def _title(source: ScoredText) -> TextUnit | None:
     return begins[max(told, key=lambda place: told[place])] if told else None
 
 
-def _above_greeting(source: ScoredText, lines: Sequence[int]) -> int | None:
-    """Return the first line of the block above a German greeting, which is the subject of a letter."""
-    greeting = next(
-        (place for place, unit in enumerate(source.units[:_LETTER]) if _GREETS.match(unit.text)), 0
-    )
-    place = greeting - 1
-    while place - 1 in lines:
-        if "\n\n" in source.document[source.units[place - 1].stop : source.units[place].start]:
-            break
-        place -= 1
-    return place if place in lines else None
+def _above_greeting(source: ScoredText, lines: Sequence[int]) -> list[TextUnit]:
+    """Return the lines of the block above a German greeting, which begin with the subject of a letter."""
+    greeting = next((at for at, unit in enumerate(source.units[:_LETTER]) if _GREETS.match(unit.text)), 0)
+    above, end = [source.units[at] for at in lines if at < greeting], source.units[greeting - 1].stop
+    return [unit for unit in above if "\n\n" not in source.document[unit.start : end]]
 
 
 def _is_over_headings(source: ScoredText) -> bool:

@@ -19,7 +19,7 @@ from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.documents.reader import MOST_BYTES, read_contents
 from precis_text.errors import UserError
 from precis_text.row import Row, SkippedRows, plain, pluralize
-from precis_text.text_files import document_files, unread_names
+from precis_text.text_files import document_files, remedy_for, unread_names
 from precis_text.words import length_in_words
 
 STANDARD_INPUT = "-"
@@ -192,7 +192,8 @@ def _readable_rows(path: Path, how: Reading, notify: Notify, *, is_alone: bool) 
 
 def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
     columns, skipped, used = how.columns, SkippedRows(), 0
-    is_empty = True
+    is_empty, is_table = True, path.name.lower().endswith(_TABLES)
+    whole = "; --whole-tables reads the file as one document" if is_table else ""
     for row in read_rows(path):
         is_empty = False
         place = f"{path}: {row.place}"
@@ -200,14 +201,14 @@ def _read_rows(path: Path, how: Reading, notify: Notify) -> Iterator[Document]:
             pair = pair_of(row, columns, need_summary=False)
         except BadRowError as error:
             if isinstance(error, MissingColumnError) and not used:
-                raise UserError(f"{place}: {error}") from None
+                raise UserError(f"{place}: {error}{whole}") from None
             if how.skip_bad:
                 skipped.skip(f"{place}: {error}")
             elif how.keep_going:
                 yield Document(place, "", problem=str(error), row=_other_columns(row, columns))
             else:
                 remedy = "correct the row, skip such rows with --skip-bad, or continue with --keep-going"
-                raise UserError(f"{place}: {error}; {remedy}") from None
+                raise UserError(f"{place}: {error}; {remedy}{whole}") from None
             continue
         used += 1
         name = f"{path}: {pair.id or row.place}"
@@ -227,12 +228,12 @@ def _read_folder(folder: Path, how: Reading, notify: Notify) -> Iterator[Documen
     texts, unread = documents_in(folder, recursive=how.recursive)
     left = SkippedRows()
     left.leave_unread(unread)
-    more = f" ({left.told_unread()})" if unread else ""
+    more = f" ({left.told_unread()}{remedy_for(unread)})" if unread else ""
     if not texts:
         inside = "" if how.recursive else "; --recursive reads nested folders, name files of rows one by one"
         raise UserError(f"{folder}: no document in this folder{more}{inside}")
     if unread:
-        notify(f"{folder}: {left.told_unread()}")
+        notify(f"{folder}: {left.told_unread()}{remedy_for(unread)}")
     for path in texts:
         yield from _of_folder(path, how)
 

@@ -24,7 +24,8 @@ def in_other_language(text: str, languages: Collection[str]) -> str:
     found = language_of(text)
     if found in languages or (found == "cyrillic" and "ru" in languages):
         return ""
-    if found is None and length_in_words(text) < _TELLING:
+    is_table = text.count(" | ") > text.count("\n")
+    if found is None and (is_table or length_in_words(text) < _TELLING):
         return ""
     return (
         f"seems to be {_NAMES[found]}"
