@@ -210,6 +210,8 @@ def test_a_dialogue_needs_several_lines_and_labels_do_not_speak() -> None:
     assert not dialogue_speakers(["From: Ann", "To: Ben", "Subject: The roof", "Date: Monday"])
     assert not dialogue_speakers(["- Ann: sings", "- Ben: pays", "* Cem: left"])
     assert speaker_of("Rt. Hon. Ann Lee: No.") == "Rt. Hon. Ann Lee"
+    office = "Ann Lee (Minister of Trade, Small Business and the Promotion of Exports)"
+    assert speaker_of(f"{office}: No.") == office
     assert speaker_of("Figure 1: The wall") == ""
 
 

@@ -25,8 +25,8 @@ _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
-NAMED = re.compile(  # "Rt. Hon. Ann Lee: ", "Ann L.: "
-    r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?:\s"
+NAMED = re.compile(  # "Rt. Hon. Ann Lee: ", "Ann L.: ", "Ann Lee (Minister of Trade): "
+    r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?(?: \([A-Z][^()\n:.!?]{2,140}\))?:\s"
 )
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
@@ -194,7 +194,7 @@ def speaker_of(line: str) -> str:
     if found is None:
         return ""
     name = found.group().strip().removesuffix(":")
-    words = name.lower().split()
+    words = name.lower().partition(" (")[0].split()
     is_label = (
         (words[0].rstrip(".") in _LABELS and name != "A")
         or len(words) > _MOST_WORDS
