@@ -198,7 +198,13 @@ def test_addresses_and_letterheads_are_neither_statements_nor_headings(block: st
 
 
 @pytest.mark.parametrize(
-    "block", ["Ann: 24999 Olm\nBen: Thanks\nAnn: Fine", "The pump is at\n24999 Olm. Come soon."]
+    "block",
+    [
+        "2022 Boats of the Fleet\n1500 UTC",
+        "30000 Boote kamen",
+        "Ann: 24999 Olm\nBen: Thanks\nAnn: Fine",
+        "The pump is at\n24999 Olm. Come soon.",
+    ],
 )
 def test_talk_and_sentences_with_a_place_are_no_addresses(block: str) -> None:
     assert not any(unit.aside for unit in extraction_units(block))

@@ -603,7 +603,9 @@ def test_a_heading_in_front_of_its_clause_is_a_heading(heading: str) -> None:
     assert [unit.text for unit in units] == [heading[:-1], *clause.replace("boat. ", "boat.|").split("|")]
 
 
-@pytest.mark.parametrize("first", ["It rained.", "11. It rained in the north.", "NASA.", "OK THEN."])
+@pytest.mark.parametrize(
+    "first", ["It rained.", "11. It rained in the north.", "NASA.", "OK THEN.", "1. Select Boat."]
+)
 def test_other_short_sentences_stay_alone(first: str) -> None:
     text = f"{first} Either side may end the hire of the boat. The fee is two months of hire."
     assert "Either side may end the hire of the boat." in [unit.text for unit in extraction_units(text)]

@@ -75,8 +75,8 @@ _ORDINAL = re.compile(r"\s*\d{1,2}\. ([^\W\d_]+)")
 # "11. EARLY TERMINATION." before its clause, "§ 4 Kaution.", "LEAD PAINT."
 _RUN_IN = re.compile(
     r"(?:(?:§|Art\.|Arti[ck](?:le|el)|Artículo|Section|Clause|Ziffer)\s?)?\d{1,2}(?:\.\d{1,2}){0,3}\.?(?:\s[–-])?\s"
-    r"(?:[^\W\d_a-zß-ÿ][^a-zß-ÿ.]{2,60}|[^\W\d_a-z][\w'’-]+(?:,?\s(?:(?:and|or|of|und|oder|der|des|et|ou|de|du|des|y|o|the|&)\s)*"
-    r"[^\W\d_a-z][\w'’-]+){0,4})\.|[^\W\d_a-zß-ÿ]{3,}(?:[ ;,&-]+[^\W\d_a-zß-ÿ]{2,}){1,6}\."
+    r"(?:[^\W\d_a-zß-ÿ][^a-zß-ÿ.]{2,60}|[^\W\d_a-z][\w'’-]+(?:,?\s(?:and|or|of|und|oder|der|des|et|ou|de|du|y|o|the|&)"
+    r"(?:\s(?:the|der))?\s[^\W\d_a-z][\w'’-]+){0,3})\.|[^\W\d_a-zß-ÿ]{3,}(?:[ ;,&-]+[^\W\d_a-zß-ÿ]{2,}){1,6}\."
 )
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
 ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITATION})*\s*$""")
