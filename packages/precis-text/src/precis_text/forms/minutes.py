@@ -39,6 +39,7 @@ _COUNTED = re.compile(r"(\d{1,2})[.)]\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
+_NEAR = 12  # statements after a request that names somebody among which the answer is looked for
 _LATER = 6  # statements after the reply that may do so
 
 
@@ -87,7 +88,8 @@ def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues
     if topic.heading:
         return any(head.fullmatch(topic.heading) for head in known.heads.values())
     holds = any(topic.start < stop and start < topic.stop for start, stop in told)
-    return holds or known.greets.search(topic.shown.rpartition(": ")[2]) is not None
+    text = topic.shown.rpartition(": ")[2]
+    return holds or (known.greets.search(text) or known.unknown.search(text)) is not None
 
 
 def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
@@ -155,11 +157,26 @@ def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
     for place, statement in enumerate(said):
         text = plain(statement)
         if known.requests.search(text) and not known.idle.search(text):
-            reply = next(iter(replies_to(said, place)), None)
-            answer = "" if reply is None else plain(said[reply])
-            if reply is not None and known.accepts.search(answer) and not known.declines.search(answer):
-                found[place] = reply
+            near = [
+                at for at in range(place + 1, min(len(said), place + _NEAR)) if _is_asked(said, place, at)
+            ]
+            for reply in [
+                *replies_to(said, place)[:1],
+                *near,
+            ]:  # a thread may be between a request and its answer
+                answer = plain(said[reply])
+                if known.accepts.search(answer) and not known.declines.search(answer):
+                    found[place] = reply
+                if place in found or known.declines.search(answer):
+                    break
     return found
+
+
+def _is_asked(said: Sequence[Statement], place: int, reply: int) -> bool:
+    """Check whether a statement begins a turn of another speaker, whom a request names."""
+    name = said[reply].speaker
+    begins = said[reply].turn != said[reply - 1].turn and name not in ("", said[place].speaker)
+    return begins and re.search(rf"\b{re.escape(name.split()[0])}\b", said[place].text) is not None
 
 
 def _as_listed(
@@ -235,6 +252,13 @@ def _agreed(
     if assent is None:
         return None
     answer = said[assent.answer]
+    after = said[min(assent.answer + 1, len(said) - 1)]
+    if assent.part == "decisions" and after.turn == answer.turn and known.concludes.search(plain(after)):
+        return (
+            None
+            if known.decides(plain(after))
+            else _shown(replace(after, asked=said[place]), "decisions", source)
+        )
     if assent.part == "decisions":
         return _shown(said[place], "decisions", source, agreed=answer.speaker)
     due = _due(plain(said[place]), plain(answer), known)
@@ -295,7 +319,8 @@ def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known
     text, turn = plain(said[place]), said[place].turn
     if known.open.search(known.hours.sub("", text)):
         return True
-    if not text.endswith("?") or known.idle.search(text):
+    is_question = text.endswith("?") or ("? " in text and known.asks.search(text))  # a chat may lack capitals
+    if not is_question or known.idle.search(text):
         return False
     if not turn:  # notes: a line that is a question has no answer on it
         ends_line = source.document[said[place].stop : said[place].stop + 1] in ("", "\n")
