@@ -1242,3 +1242,38 @@ def test_a_question_within_a_message_stays_open_and_its_reply_is_no_topic() -> N
     chat = "Bob: who tells the bank? they close the desk on Monday\nCem: not sure, Ann is away until the 17th\nBob: ok"
     assert lines(chat, "questions") == ["[turn 1] Bob: who tells the bank? they close the desk on Monday"]
     assert not any("not sure" in line for line in lines(chat, "topics"))
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "owner", "due"),
+    [
+        (GERMAN, "ok dann bestell ich das Zelt morgen", "Bernd", "morgen"),
+        (GERMAN, "ich ruf Montag beim Verleih an", "Bernd", "Montag"),
+        (GERMAN, "ich ruf Montag an und hol das Zelt am 28.", "Bernd", ""),
+        (GERMAN, "Ich kann zwei Kuchen backen", "Bernd", ""),
+        (ENGLISH, "I can bring two cakes", "Bernd", ""),
+        (ENGLISH, "ill order the tent tomorrow", "Bernd", "tomorrow"),
+    ],
+)
+def test_a_promise_of_a_chat_is_an_action(before: str, said: str, owner: str, due: str) -> None:
+    found = [line for line in minutes(f"{before}\nBernd: {said}").lines if line.part == "actions"]
+    assert [(line.owner, line.due) for line in found] == [(owner, due)]
+
+
+@pytest.mark.parametrize(
+    "said", ["Ich kann leider nicht kommen", "Ich kann nur am Abend backen", "I can see you"]
+)
+def test_what_a_person_cannot_do_is_no_promise(said: str) -> None:
+    assert parts_of(f"Bernd: {said}", before=GERMAN if said[1] == "c" else ENGLISH) == []
+
+
+def test_a_loose_promise_takes_the_task_before_it_and_a_question_asked_twice_stays_open() -> None:
+    chat = (
+        f"{GERMAN}\nBernd: Bitte druckt bis Freitag den Plan.\nCem: jo passt, mach ich\n"
+        "Bernd: Und Stühle?\nBernd: niemand?\nAnna: Können wir das später klären?"
+    )
+    assert lines(chat, "actions") == [
+        "[Beitrag 2] Bernd: Bitte druckt bis Freitag den Plan. (zuständig: Cem; Termin: bis Freitag)"
+    ]
+    assert lines(chat, "questions")[0] == "[Beitrag 4] Bernd: Und Stühle?"
+    assert not any("niemand" in line for line in lines(chat, "topics"))

@@ -29,7 +29,7 @@ from precis_text.words import unicode_words
 PARTS = ("topics", "decisions", "actions", "questions", "next")
 _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topics": 1.0}
 _MOST_TOPICS = 6  # without headings and without words that open a topic
-_FEWEST_WORDS = 2
+_FEWEST_WORDS, _TOPIC_WORDS = 2, 5  # of a line, and of a topic by its best sentence
 _ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?(?:\d{{1,2}}[.)]|[a-z]\)))\s")
 _LEADING, _NAME = (
     re.compile(r"@?(?P<owner>[^–—:.,(]{2,40}?)(?: [–—-] |: )"),
@@ -326,7 +326,9 @@ def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known
         ends_line = source.document[said[place].stop : said[place].stop + 1] in ("", "\n")
         heading = source.passages.at(said[place].start).heading  # of a page of questions and answers
         return ends_line and text not in split_sentences(heading) and len(text.split()) <= _SHORT_QUESTION
-    replies = replies_to(said, place)
+    after = next((at for at in range(place, len(said)) if said[at].turn != turn), place)
+    own = said[after].speaker == said[place].speaker  # "And drinks?", "Anybody?"
+    replies = replies_to(said, after if own else place)
     if any(known.unknown.search(plain(said[reply])) for reply in replies):
         return True
     if not known.asks.search(text) or (place + 1 < len(said) and not replies):
@@ -357,7 +359,8 @@ def _topics(said: Sequence[Statement], source: ScoredText, known: Cues) -> list[
     opened = [each for each in said if known.topics.search(plain(each))]
     if opened:
         return [_shown(statement, "topics", source) for statement in opened]
-    found = [line for line in (section_line(source, section) for section in sections) if line is not None]
+    every = (section_line(source, section) for section in sections)
+    found = [line for line in every if line and len(line.shown.rpartition(": ")[2].split()) >= _TOPIC_WORDS]
     best = sorted(found, key=lambda line: -line.worth)[:_MOST_TOPICS]
     timed = [replace(line, time=source.passages.at(line.start).time) for line in found if line in best]
     return [_topic(line, line.shown) for line in timed]
