@@ -1183,3 +1183,97 @@ def test_elections_and_votes_in_long_sentences_are_decisions(
     assert [
         line.part for line in minutes(f"{before.partition(': ')[2]}\n\n{said}").lines if line.part != "topics"
     ] == parts
+
+
+@pytest.mark.parametrize(
+    ("chat", "actions"),
+    [
+        (
+            "Ann: Cem, can you mend the pump today?\nDora: It is the old one.\nAnn: Mind the seal.\nCem: yes, by 4pm",
+            ["[turn 1] Ann: Cem, can you mend the pump today? (owner: Cem; due: by 4pm)"],
+        ),
+        (
+            "Ann: Cem, can you mend the pump today?\nDora: It is the old one.\nAnn: Mind the seal.\nCem: No, sorry.",
+            [],
+        ),
+        (
+            "Ann: Can you mend the pump today?\nDora: It is the old one.\nAnn: Mind the seal.\nCem: yes, by 4pm",
+            [],
+        ),
+        (
+            f"{GERMAN}\nAnna: Cem, kannst du die Pumpe heute richten?\nDora: Die Pumpe ist alt.\nCem: ja, bis 16 Uhr",
+            [
+                "[Beitrag 2] Anna: Cem, kannst du die Pumpe heute richten? (zuständig: Cem; Termin: bis 16 Uhr)"
+            ],
+        ),
+    ],
+)
+def test_who_is_asked_by_name_may_answer_after_others(chat: str, actions: list[str]) -> None:
+    assert lines(chat, "actions") == actions
+
+
+@pytest.mark.parametrize(
+    ("chat", "decisions"),
+    [
+        (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We drain it and lock the gate.",
+            ["[turn 2] Ann: Should we close the pool until May? – Bob: We drain it and lock the gate."],
+        ),
+        (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We have done so before.",
+            ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
+        ),
+        (
+            f"{GERMAN}\nBernd: Sollen wir das Bad bis Mai schließen?\nCem: Einverstanden. Wir leeren es im Januar.",
+            ["[Beitrag 3] Bernd: Sollen wir das Bad bis Mai schließen? – Cem: Wir leeren es im Januar."],
+        ),
+        (
+            f"{ENGLISH}\nBob: Then let's not print any flyers.",
+            ["[turn 2] Bob: Then let's not print any flyers."],
+        ),
+        (f"{ENGLISH}\nBob: Then let's not rush into it.", []),
+    ],
+)
+def test_a_decision_is_shown_by_the_sentence_that_says_it(chat: str, decisions: list[str]) -> None:
+    assert lines(chat, "decisions") == decisions
+
+
+def test_a_question_within_a_message_stays_open_and_its_reply_is_no_topic() -> None:
+    chat = "Bob: who tells the bank? they close the desk on Monday\nCem: not sure, Ann is away until the 17th\nBob: ok"
+    assert lines(chat, "questions") == ["[turn 1] Bob: who tells the bank? they close the desk on Monday"]
+    assert not any("not sure" in line for line in lines(chat, "topics"))
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "owner", "due"),
+    [
+        (GERMAN, "ok dann bestell ich das Zelt morgen", "Bernd", "morgen"),
+        (GERMAN, "ich ruf Montag beim Verleih an", "Bernd", "Montag"),
+        (GERMAN, "ich ruf Montag an und hol das Zelt am 28.", "Bernd", ""),
+        (GERMAN, "Ich kann zwei Kuchen backen", "Bernd", ""),
+        (ENGLISH, "I can bring two cakes", "Bernd", ""),
+        (ENGLISH, "ill order the tent tomorrow", "Bernd", "tomorrow"),
+    ],
+)
+def test_a_promise_of_a_chat_is_an_action(before: str, said: str, owner: str, due: str) -> None:
+    found = [line for line in minutes(f"{before}\nBernd: {said}").lines if line.part == "actions"]
+    assert [(line.owner, line.due) for line in found] == [(owner, due)]
+
+
+@pytest.mark.parametrize(
+    "said", ["Ich kann leider nicht kommen", "Ich kann nur am Abend backen", "I can see you"]
+)
+def test_what_a_person_cannot_do_is_no_promise(said: str) -> None:
+    assert parts_of(f"Bernd: {said}", before=GERMAN if said[1] == "c" else ENGLISH) == []
+
+
+def test_a_loose_promise_takes_the_task_before_it_and_a_question_asked_twice_stays_open() -> None:
+    chat = (
+        f"{GERMAN}\nBernd: Bitte druckt bis Freitag den Plan.\nCem: jo passt, mach ich\n"
+        "Bernd: Und Stühle?\nBernd: niemand?\nAnna: Können wir das später klären?"
+    )
+    assert lines(chat, "actions") == [
+        "[Beitrag 2] Bernd: Bitte druckt bis Freitag den Plan. (zuständig: Cem; Termin: bis Freitag)"
+    ]
+    assert lines(chat, "questions")[0] == "[Beitrag 4] Bernd: Und Stühle?"
+    assert not any("niemand" in line for line in lines(chat, "topics"))

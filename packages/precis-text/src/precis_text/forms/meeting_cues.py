@@ -48,6 +48,7 @@ class Cues:
     agrees: re.Pattern[str]
     proposals: re.Pattern[str]
     tasks: re.Pattern[str]
+    concludes: re.Pattern[str]
     motions: re.Pattern[str]
     votes: re.Pattern[str]
     hollow: frozenset[str]

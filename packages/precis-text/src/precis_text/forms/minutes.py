@@ -29,7 +29,7 @@ from precis_text.words import unicode_words
 PARTS = ("topics", "decisions", "actions", "questions", "next")
 _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topics": 1.0}
 _MOST_TOPICS = 6  # without headings and without words that open a topic
-_FEWEST_WORDS = 2
+_FEWEST_WORDS, _TOPIC_WORDS = 2, 5  # of a line, and of a topic by its best sentence
 _ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?(?:\d{{1,2}}[.)]|[a-z]\)))\s")
 _LEADING, _NAME = (
     re.compile(r"@?(?P<owner>[^–—:.,(]{2,40}?)(?: [–—-] |: )"),
@@ -39,6 +39,7 @@ _COUNTED = re.compile(r"(\d{1,2})[.)]\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
+_NEAR = 12  # statements after a request that names somebody among which the answer is looked for
 _LATER = 6  # statements after the reply that may do so
 
 
@@ -87,7 +88,8 @@ def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues
     if topic.heading:
         return any(head.fullmatch(topic.heading) for head in known.heads.values())
     holds = any(topic.start < stop and start < topic.stop for start, stop in told)
-    return holds or known.greets.search(topic.shown.rpartition(": ")[2]) is not None
+    text = topic.shown.rpartition(": ")[2]
+    return holds or (known.greets.search(text) or known.unknown.search(text)) is not None
 
 
 def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
@@ -155,11 +157,26 @@ def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
     for place, statement in enumerate(said):
         text = plain(statement)
         if known.requests.search(text) and not known.idle.search(text):
-            reply = next(iter(replies_to(said, place)), None)
-            answer = "" if reply is None else plain(said[reply])
-            if reply is not None and known.accepts.search(answer) and not known.declines.search(answer):
-                found[place] = reply
+            near = [
+                at for at in range(place + 1, min(len(said), place + _NEAR)) if _is_asked(said, place, at)
+            ]
+            for reply in [
+                *replies_to(said, place)[:1],
+                *near,
+            ]:  # a thread may be between a request and its answer
+                answer = plain(said[reply])
+                if known.accepts.search(answer) and not known.declines.search(answer):
+                    found[place] = reply
+                if place in found or known.declines.search(answer):
+                    break
     return found
+
+
+def _is_asked(said: Sequence[Statement], place: int, reply: int) -> bool:
+    """Check whether a statement begins a turn of another speaker, whom a request names."""
+    name = said[reply].speaker
+    begins = said[reply].turn != said[reply - 1].turn and name not in ("", said[place].speaker)
+    return begins and re.search(rf"\b{re.escape(name.split()[0])}\b", said[place].text) is not None
 
 
 def _as_listed(
@@ -235,6 +252,13 @@ def _agreed(
     if assent is None:
         return None
     answer = said[assent.answer]
+    after = said[min(assent.answer + 1, len(said) - 1)]
+    if assent.part == "decisions" and after.turn == answer.turn and known.concludes.search(plain(after)):
+        return (
+            None
+            if known.decides(plain(after))
+            else _shown(replace(after, asked=said[place]), "decisions", source)
+        )
     if assent.part == "decisions":
         return _shown(said[place], "decisions", source, agreed=answer.speaker)
     due = _due(plain(said[place]), plain(answer), known)
@@ -295,13 +319,16 @@ def _stays_open(said: Sequence[Statement], place: int, source: ScoredText, known
     text, turn = plain(said[place]), said[place].turn
     if known.open.search(known.hours.sub("", text)):
         return True
-    if not text.endswith("?") or known.idle.search(text):
+    is_question = text.endswith("?") or ("? " in text and known.asks.search(text))  # a chat may lack capitals
+    if not is_question or known.idle.search(text):
         return False
     if not turn:  # notes: a line that is a question has no answer on it
         ends_line = source.document[said[place].stop : said[place].stop + 1] in ("", "\n")
         heading = source.passages.at(said[place].start).heading  # of a page of questions and answers
         return ends_line and text not in split_sentences(heading) and len(text.split()) <= _SHORT_QUESTION
-    replies = replies_to(said, place)
+    after = next((at for at in range(place, len(said)) if said[at].turn != turn), place)
+    own = said[after].speaker == said[place].speaker  # "And drinks?", "Anybody?"
+    replies = replies_to(said, after if own else place)
     if any(known.unknown.search(plain(said[reply])) for reply in replies):
         return True
     if not known.asks.search(text) or (place + 1 < len(said) and not replies):
@@ -332,7 +359,8 @@ def _topics(said: Sequence[Statement], source: ScoredText, known: Cues) -> list[
     opened = [each for each in said if known.topics.search(plain(each))]
     if opened:
         return [_shown(statement, "topics", source) for statement in opened]
-    found = [line for line in (section_line(source, section) for section in sections) if line is not None]
+    every = (section_line(source, section) for section in sections)
+    found = [line for line in every if line and len(line.shown.rpartition(": ")[2].split()) >= _TOPIC_WORDS]
     best = sorted(found, key=lambda line: -line.worth)[:_MOST_TOPICS]
     timed = [replace(line, time=source.passages.at(line.start).time) for line in found if line in best]
     return [_topic(line, line.shown) for line in timed]
