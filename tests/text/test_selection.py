@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from precis_text.exchanges import votes_on_motions
+from precis_text.motions import votes_on_motions
 from precis_text.length import Length, make_length
 from precis_text.selection import (
     _Extract,
@@ -76,9 +76,10 @@ def test_a_motion_is_shown_with_the_vote_on_it() -> None:
     assert extract(MINUTES, [0.9, 0.0, 0.0, 0.8, 0.0], words=30) == MINUTES.replace("All spoke of it. ", "")
 
 
-def test_a_vote_far_behind_a_motion_is_not_about_it() -> None:
-    units = extraction_units(MINUTES.replace("All spoke of it.", "All spoke of it. Ann spoke. Ben spoke."))
-    assert votes_on_motions(units) == {5: 6}
+def test_a_vote_in_another_section_is_not_about_a_motion() -> None:
+    units = extraction_units(MINUTES.replace(" All spoke of it. ", "\n\nThe old quay\n\n"))
+    assert [unit.heading for unit in units] == [False, True, False, False, False]
+    assert votes_on_motions(units) == {3: 4}
 
 
 def test_an_announcement_is_chosen_only_with_what_it_announces() -> None:

@@ -20,8 +20,6 @@ from precis_text.words import unicode_words
 _ANSWERS = frozenset(TABLE["answers"].split())
 _FILLERS = COURTESIES.union(TABLE["fillers"].replace("'", " ").split())
 _DECISIONS = re.compile(TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
-_MOVED, _VOTED = (re.compile(TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("moved", "voted"))
-_SOON = 3  # units after a motion in which its vote stands
 _MARKS = ("?", "？", "؟", "\u037e")
 _FINITE, _ENGLISH = (frozenset(TABLE[name].split()) for name in ("finite", "english"))
 _ASKS_WHAT = re.compile(  # "What do we need?", but "Do you know who paid?" and "What about Friday?"
@@ -68,17 +66,6 @@ def short_answers(units: Sequence[TextUnit]) -> dict[int, int]:
         and not only_greets(_message(unit))
         and not (is_courtesy(unit) and _ASKS_WHAT.search(_message(before)))
     }
-
-
-def votes_on_motions(units: Sequence[TextUnit]) -> dict[int, int]:
-    """Return the place of the vote on each motion of written minutes: without it a motion looks as if it had passed."""
-    found, moved = dict[int, int](), None
-    for place, unit in enumerate(units):
-        if _VOTED.search(unit.text) and moved is not None and place - moved <= _SOON:
-            found[moved], moved = place, None
-        if _MOVED.search(unit.text) and not (unit.speaker or unit.heading):
-            moved = place
-    return found
 
 
 def is_answer(asked: str, answer: str, *, few: int = _FEW) -> bool:

@@ -18,9 +18,9 @@ from precis_text.exchanges import (
     only_asks,
     questions_of_answers,
     short_answers,
-    votes_on_motions,
 )
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
+from precis_text.motions import votes_on_motions
 from precis_text.sentences import split_sentences
 from precis_text.standalone import Readability
 from precis_text.unit_worth import read_worth, worths

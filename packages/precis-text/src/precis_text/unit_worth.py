@@ -23,8 +23,8 @@ from precis_text.exchanges import (
     needs_question,
     pieces,
     speaks_of_meeting,
-    votes_on_motions,
 )
+from precis_text.motions import votes_on_motions
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
 

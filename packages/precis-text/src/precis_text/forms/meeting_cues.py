@@ -12,6 +12,7 @@ from typing import Any
 
 from precis_text.language import language_of
 from precis_text.minutes_heads import heads_in
+from precis_text.motions import Motions, motions_in
 from precis_text.words import unicode_words
 
 _DEFAULT = "en"
@@ -49,8 +50,7 @@ class Cues:
     proposals: re.Pattern[str]
     tasks: re.Pattern[str]
     concludes: re.Pattern[str]
-    motions: re.Pattern[str]
-    votes: re.Pattern[str]
+    moved: Motions
     hollow: frozenset[str]
     nobody: frozenset[str]
 
@@ -104,7 +104,7 @@ def _cues(record: Mapping[str, Any], code: str) -> Cues:
     labels = record["labels"]
     listed = {part: heads_in(part, code) or heads_in(part, _DEFAULT) for part in ("decisions", "actions")}
     heads = {part: "|".join(map(re.escape, each)) for part, each in listed.items()} | record["heads"]
-    made: dict[str, Any] = {"labels": labels}
+    made: dict[str, Any] = {"labels": labels, "moved": motions_in(code)}
     made["heads"] = {
         part: _pattern(rf"[\W\d]*(?:{re.escape(labels[part])}|{head})\W*") for part, head in heads.items()
     }

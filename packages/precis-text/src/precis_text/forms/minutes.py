@@ -20,8 +20,8 @@ from precis_text.forms.meeting_cues import Cues, cues_of
 from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.short_forms import line_of
 from precis_text.forms.statements import Statement, plain, replies_to, statements_of, with_question
-from precis_text.forms.votes import votes_of
 from precis_text.length import Length
+from precis_text.motions import votes_of
 from precis_text.sentences import split_sentences
 from precis_text.units import BOX, is_ticked
 from precis_text.words import unicode_words
@@ -238,9 +238,9 @@ def _votes(said: Sequence[Statement], source: ScoredText, known: Cues) -> dict[i
     texts = [plain(each) for each in said]
     return {
         place: motions
-        for place, motions in votes_of(texts, begins, known).items()
+        for place, motions in votes_of(texts, begins, known.moved).items()
         if not (said[place].speaker and known.is_hollow(texts[place]))
-        if not said[place].speaker or known.motions.search(texts[motions[0]])
+        if not said[place].speaker or known.moved.motions.search(texts[motions[0]])
     }
 
 

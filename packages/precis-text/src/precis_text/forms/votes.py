@@ -1,40 +1,21 @@
-"""Votes in minutes: "Motion failed 2-4." says nothing without the motion that it is about."""
+"""Written votes as one unit with the motions that they are about, for the forms."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from precis_text.forms.form import ScoredText
-from precis_text.forms.meeting_cues import Cues, cues_of
+from precis_text.forms.meeting_cues import cues_of
+from precis_text.motions import votes_of
 
 _TOGETHER = 4  # most sentences from a motion to its vote that are shown as one
-
-
-def votes_of(texts: Sequence[str], begins: Collection[int], known: Cues) -> dict[int, list[int]]:
-    """Return the place of each vote that does not say what it is about, with those of its motions, if it has any.
-
-    They are those since the last vote, and since a section began. Two motions may be amendments or rivals, so that both
-    are needed. Without a motion, the sentence before takes its place, unless it is a vote.
-    """
-    found: dict[int, list[int]] = {}
-    motions, last = list[int](), -1
-    for place, text in enumerate(texts):
-        motions, last = ([], place - 1) if place in begins else (motions, last)
-        if known.votes.search(text) and (before := motions or [*range(max(place - 1, last + 1), place)]):
-            found[place] = before
-        if known.votes.search(text):
-            motions, last = [], place
-        elif known.motions.search(text):
-            motions.append(place)
-    return found
 
 
 def with_votes(source: ScoredText) -> ScoredText:
     """Return a document in which each written vote is one unit with its motions; what is between is an aside."""
     units, scores = [*source.units], [*source.scores]
     begins = {place + 1 for place, unit in enumerate(units) if unit.heading}
-    votes = votes_of([unit.text for unit in units], begins, cues_of(source.document))
+    votes = votes_of([unit.text for unit in units], begins, cues_of(source.document).moved)
     for vote, motions in votes.items():
         told = units[(first := motions[0]) : vote + 1]
         if len(told) <= _TOGETHER and not any(unit.speaker or unit.aside or unit.heading for unit in told):
