@@ -18,7 +18,7 @@ from itertools import zip_longest
 from precis_text.back_references import has_back_reference
 from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
-from precis_text.forms.votes import with_votes
+from precis_text.forms.votes import as_one, with_votes
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
 from precis_text.units import without_item_mark
@@ -126,7 +126,7 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
     are not asides here (see `named_rows`).
     """
-    ends, source = [unit.stop for unit in source.units], with_votes(source)
+    ends, source = [unit.stop for unit in source.units], as_one(with_votes(source), _answered(source))
     rows = _rows(source)
     heads = [split_sentences(source.passages.at(unit.start).heading) for unit in source.units]
     read = [
@@ -172,6 +172,17 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
         for place, (unit, score) in enumerate(zip(read, found.relevance, strict=True))
     ]
     return replace(source, units=units, scores=[min(1.0, score) for score in scores])
+
+
+def _answered(source: ScoredText) -> list[list[int]]:
+    """Return the places of each written question with those of the two sentences after it on its line."""
+    text, units = f"{source.document}\n", source.units
+    ends = {place: text.find("\n", unit.start) for place, unit in enumerate(units) if unit.text.endswith("?")}
+    near = {place: range(place + 1, min(place + 3, len(units))) for place in ends}
+    return [
+        [place, *(at for at in near[place] if units[at].start < end and at not in ends)]
+        for place, end in ends.items()
+    ]
 
 
 def named_rows(source: ScoredText) -> ScoredText:
