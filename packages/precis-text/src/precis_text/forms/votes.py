@@ -38,7 +38,7 @@ def with_votes(source: ScoredText) -> ScoredText:
 
 
 def as_one(source: ScoredText, groups: Sequence[Sequence[int]]) -> ScoredText:
-    """Return a document in which the written units of each group are one, if they are near; others between are asides."""
+    """Return a document in which the written units of each group are one, if near; those between are asides."""
     units, scores = [*source.units], [*source.scores]
     for group in groups:
         first, stop = group[0], group[-1] + 1
