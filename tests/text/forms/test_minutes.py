@@ -1261,10 +1261,15 @@ def test_a_promise_of_a_chat_is_an_action(before: str, said: str, owner: str, du
 
 
 @pytest.mark.parametrize(
-    "said", ["Ich kann leider nicht kommen", "Ich kann nur am Abend backen", "I can see you"]
+    ("before", "said"),
+    [
+        (GERMAN, "Ich kann leider nicht kommen"),
+        (GERMAN, "Ich kann nur am Abend backen"),
+        (ENGLISH, "I can see you"),
+    ],
 )
-def test_what_a_person_cannot_do_is_no_promise(said: str) -> None:
-    assert parts_of(f"Bernd: {said}", before=GERMAN if said[1] == "c" else ENGLISH) == []
+def test_what_a_person_cannot_do_is_no_promise(before: str, said: str) -> None:
+    assert parts_of(f"Bernd: {said}", before=before) == []
 
 
 def test_a_loose_promise_takes_the_task_before_it_and_a_question_asked_twice_stays_open() -> None:

@@ -538,3 +538,22 @@ def test_a_message_that_corrects_an_answer_is_shown_rather_than_that_answer(
     assert corrected not in answer(chat, question, "headline").text
     assert "gutter" not in found
     assert "Rinne" not in found
+
+
+@pytest.mark.parametrize(
+    ("page", "question", "told"),
+    [
+        (
+            "The kiln is hot. Does it fire porcelain? Not yet. See page 9. Does it fire raku? Yes.\n\nIt is late.",
+            "Does it fire porcelain?",
+            "Does it fire porcelain? Not yet. See page 9.",
+        ),
+        (
+            "Der Ofen ist heiß. Brennt er auch Porzellan? Noch nicht. Mehr dazu im Mai.\n\nEs ist spät.",
+            "Brennt er Porzellan?",
+            "Brennt er auch Porzellan? Noch nicht. Mehr dazu im Mai.",
+        ),
+    ],
+)
+def test_a_written_question_is_shown_with_its_answer(page: str, question: str, told: str) -> None:
+    assert told in answer(page, question).text

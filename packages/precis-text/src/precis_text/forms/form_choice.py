@@ -112,7 +112,7 @@ def nothing_about(question: str, source: ScoredText, *, is_answered: bool = Fals
     """Return a line in place of an answer, in the document's language, with the closest sentence. No length cuts it.
 
     Args:
-        is_answered: whether sentences answer, and only the form has no line about it.
+        is_answered: whether sentences answer, and only the form lacks a line about it.
     """
     labels, near = cues_of(source.document).labels, asked_of(source, question, least=0.0)
     told = [unit for unit in named_rows(near).units if unit.answers and not unit.aside] if near else []

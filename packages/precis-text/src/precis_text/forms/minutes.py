@@ -31,10 +31,8 @@ _WORTH = {"decisions": 3.0, "actions": 3.0, "questions": 2.0, "next": 2.0, "topi
 _MOST_TOPICS = 6  # without headings and without words that open a topic
 _FEWEST_WORDS, _TOPIC_WORDS = 2, 5  # of a line, and of a topic by its best sentence
 _ITEM = re.compile(rf"^\s*(?:[-*•–+]|{BOX}|\(?(?:\d{{1,2}}[.)]|[a-z]\)))\s")
-_LEADING, _NAME = (
-    re.compile(r"@?(?P<owner>[^–—:.,(]{2,40}?)(?: [–—-] |: )"),
-    re.compile(r"\b[^\W\d_a-zß-ÿ]\w+"),
-)
+_LEADING = re.compile(r"@?(?P<owner>[^–—:.,(]{2,40}?)(?: [–—-] |: )")
+_NAME = re.compile(r"\b[^\W\d_a-zß-ÿ]\w+")
 _COUNTED = re.compile(r"(\d{1,2})[.)]\s")
 _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its cells
 _SHORT_QUESTION = 15  # words of a question in notes without turns
@@ -89,7 +87,7 @@ def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues
         return any(head.fullmatch(topic.heading) for head in known.heads.values())
     holds = any(topic.start < stop and start < topic.stop for start, stop in told)
     text = topic.shown.rpartition(": ")[2]
-    return holds or (known.greets.search(text) or known.unknown.search(text)) is not None
+    return holds or any(pattern.search(text) for pattern in (known.greets, known.unknown))
 
 
 def _listed(source: ScoredText, known: Cues) -> dict[int, str]:
@@ -157,13 +155,9 @@ def _accepting(said: Sequence[Statement], known: Cues) -> dict[int, int]:
     for place, statement in enumerate(said):
         text = plain(statement)
         if known.requests.search(text) and not known.idle.search(text):
-            near = [
-                at for at in range(place + 1, min(len(said), place + _NEAR)) if _is_asked(said, place, at)
-            ]
-            for reply in [
-                *replies_to(said, place)[:1],
-                *near,
-            ]:  # a thread may be between a request and its answer
+            later = range(len(said))[place + 1 : place + _NEAR]  # a thread may be between
+            named = [reply for reply in later if _is_asked(said, place, reply)]
+            for reply in [*replies_to(said, place)[:1], *named]:
                 answer = plain(said[reply])
                 if known.accepts.search(answer) and not known.declines.search(answer):
                     found[place] = reply
@@ -254,11 +248,8 @@ def _agreed(
     answer = said[assent.answer]
     after = said[min(assent.answer + 1, len(said) - 1)]
     if assent.part == "decisions" and after.turn == answer.turn and known.concludes.search(plain(after)):
-        return (
-            None
-            if known.decides(plain(after))
-            else _shown(replace(after, asked=said[place]), "decisions", source)
-        )
+        told = replace(after, asked=said[place])
+        return None if known.decides(plain(after)) else _shown(told, "decisions", source)
     if assent.part == "decisions":
         return _shown(said[place], "decisions", source, agreed=answer.speaker)
     due = _due(plain(said[place]), plain(answer), known)
@@ -267,9 +258,8 @@ def _agreed(
 
 def _due(request: str, answer: str, known: Cues) -> str:
     """Return the date that the answer to a request names, or else the request; "" without one, or with several."""
-    dates = (
-        [found["due"] for found in each.finditer(text)] for text in (answer, request) for each in known.due
-    )
+    read = ((each, text) for text in (answer, request) for each in known.due)
+    dates = ([found["due"] for found in each.finditer(text)] for each, text in read)
     named = next(filter(None, dates), [""])
     return named[0] if len({*map(str.lower, named)}) == 1 else ""
 

@@ -18,7 +18,7 @@ from itertools import zip_longest
 from precis_text.back_references import has_back_reference
 from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
-from precis_text.forms.votes import with_votes
+from precis_text.forms.votes import as_one, with_votes
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
 from precis_text.units import without_item_mark
@@ -35,9 +35,7 @@ _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, 
 _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
 _NUMBER = re.compile(r"\W*\d")
-_LETTER = re.compile(
-    r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])"
-)  # of "option C", but neither "Can I" nor "Ann's"
+_LETTER = re.compile(r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])")  # "option C", but not "Can I"
 _TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
 _PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES, _CORRECTS = (
     re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
@@ -46,9 +44,7 @@ _PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES, _CORRECTS = (
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
 LEAST = 0.4
 _KINDS = [tuple(re.compile(each, re.IGNORECASE) for each in pair) for pair in _TABLE["kinds"]]
-_OF_KIND = (
-    1.5  # factor on the relevance of a unit with a number, a date or a time, if the question asks for one
-)
+_OF_KIND = 1.5  # factor on the relevance of a unit with the number, date or time that a question asks for
 _NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
 _STRONG = dict(pair.split(":") for pair in _TABLE["strong"].split())
 _ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
@@ -85,13 +81,9 @@ def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Ma
         form: term for term in asked - known for form in known - asked if _inflects(term, form, language)
     }
     if language and language.code == "de":  # "Gesamtmiete" is a "Miete"
-        nouns = [(term, len(term) + _BEFORE_NOUN) for term in asked if len(term) >= _NOUN]
-        forms |= {
-            form: term
-            for form in known - asked
-            for term, least in nouns
-            if form.endswith(term) and len(form) >= least
-        }
+        nouns = [term for term in asked if len(term) >= _NOUN]
+        heads = ((form, term) for form in known - asked for term in nouns if form.endswith(term))
+        forms |= {form: term for form, term in heads if len(form) >= len(term) + _BEFORE_NOUN}
     units = [Counter(forms.get(term, term) for term in terms) for terms in said]
     sizes = [unit.total() for unit in units]
     mean = max(1.0, sum(sizes) / max(1, len(sizes)))
@@ -126,7 +118,7 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
     are not asides here (see `named_rows`).
     """
-    ends, source = [unit.stop for unit in source.units], with_votes(source)
+    ends, source = [unit.stop for unit in source.units], as_one(with_votes(source), _answered(source))
     rows = _rows(source)
     heads = [split_sentences(source.passages.at(unit.start).heading) for unit in source.units]
     read = [
@@ -152,11 +144,8 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     told_most = [*found.relevance]
     for place, unit in enumerate(read):  # "No, on the 29th" is about the question of two turns before
         before = max(found.relevance[max(place - 2, 0) : place], default=0.0)
-        if (
-            before >= best * _RELEVANT
-            and unit.speaker
-            and _CORRECTS.match(unit.text.removeprefix(f"{unit.speaker}: "))
-        ):
+        said = unit.text.removeprefix(f"{unit.speaker}: ") if unit.speaker else ""
+        if before >= best * _RELEVANT and _CORRECTS.match(said):
             told_most[place] = max(told_most[place], before)
     found = replace(found, relevance=told_most)
     scores = [
@@ -172,6 +161,17 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
         for place, (unit, score) in enumerate(zip(read, found.relevance, strict=True))
     ]
     return replace(source, units=units, scores=[min(1.0, score) for score in scores])
+
+
+def _answered(source: ScoredText) -> list[list[int]]:
+    """Return the places of each written question with those of the two sentences after it on its line."""
+    text, units = f"{source.document}\n", source.units
+    ends = {place: text.find("\n", unit.start) for place, unit in enumerate(units) if unit.text.endswith("?")}
+    near = {place: range(place + 1, min(place + 3, len(units))) for place in ends}
+    return [
+        [place, *(at for at in near[place] if units[at].start < end and at not in ends)]
+        for place, end in ends.items()
+    ]
 
 
 def named_rows(source: ScoredText) -> ScoredText:
@@ -251,11 +251,8 @@ def _terms(text: str, language: Language | None) -> list[str]:
     words = [word for word in unicode_words(text) if word not in _ASKING]
     if language is None:
         return [word[:_PREFIX] for word in words]
-    stems = [
-        language.stem(word)
-        for word in words
-        if word in letters or (word not in language.function and len(word) > 1)
-    ]
+    words = [word for word in words if word in letters or (word not in language.function and len(word) > 1)]
+    stems = [language.stem(word) for word in words]
     if language.code == "es":  # "cuesta", as "costará"
         return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
     if language.code != "de":
