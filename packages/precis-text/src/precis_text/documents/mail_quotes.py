@@ -83,7 +83,7 @@ def is_stub(text: str) -> bool:
 def as_mail(text: str) -> str:
     """Return a pasted mail or thread as the content of a mail file; "" for a text that is surely none.
 
-    It begins with a header in a known language, has one within it, or quotes what somebody wrote.
+    It starts with a header in a known language, has one within it, or quotes what a person wrote.
     """
     lines = text.strip().split("\n")
     head = next((place for place, line in enumerate(lines) if not _LABELLED.match(line)), len(lines))

@@ -272,7 +272,7 @@ def _title(source: ScoredText) -> TextUnit | None:
 
 
 def _above_greeting(source: ScoredText, lines: Sequence[int]) -> list[TextUnit]:
-    """Return the lines of the block above a German greeting, which begin with the subject of a letter."""
+    """Return the lines of the block above a German greeting, which start with the subject of a letter."""
     greeting = next((at for at, unit in enumerate(source.units[:_LETTER]) if _GREETS.match(unit.text)), 0)
     above, end = [source.units[at] for at in lines if at < greeting], source.units[greeting - 1].stop
     return [unit for unit in above if "\n\n" not in source.document[unit.start : end]]
