@@ -114,6 +114,5 @@ def refuse_writing_options(options: Mapping[str, Any]) -> None:
         if value is not None and value is not False:
             option = f"--{name.replace('_', '-')}"
             raise UserError(
-                f"{option} does not apply to --mode extract, which selects sentences of the document as they are; omit "
-                "it, or name a model that writes: --model NAME"
+                f"{option} does not apply to --mode extract, which selects sentences; omit it, or name another --model"
             )
