@@ -28,6 +28,7 @@ APA needs no DNA here. The ORFs change with APA-mediated cleavage. Desoxyribonuc
         ("The WTO (World Trade Organization) met.", {"WTO": "World Trade Organization"}),
         ("Differential expression (DE) was seen, and no differential growth.", {"DE": "differential expression"}),
         ("Total value locked (TVL) rose. In total, it fell.", {"TVL": "total value locked"}),
+        ("Reading borough council (RBC) met. The Reading list is for reading.", {"RBC": "Reading borough council"}),
         ("Parkinson disease (PD) is rare.", {"PD": "Parkinson disease"}),
         ("The **Harbour Safety Board** (HSB) met.", {"HSB": "Harbour Safety Board"}),
         ("We like the General Services Administration’s (GSA) plan.", {"GSA": "General Services Administration"}),

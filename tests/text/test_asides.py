@@ -360,3 +360,22 @@ def test_a_line_of_2000_characters_may_be_an_aside_and_a_longer_one_is_none() ->
     line = "1998 ".ljust(2000, "x")
     assert asides.has(line)
     assert not asides.has(f"{line}x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- Vacate the old office in Hamburg by June\n- Send all parcels to the new office, 20095 Hamburg\n- Paint it",
+        "In the High Court the claim failed because nobody had paid the fee",
+        "The bank has two offers. Credit: up to 5,000 euros at 4 percent",
+        "Click File > Export > PDF to save the invoice",
+        "A person found this dog near the river",
+        "Die Stadt schützt die Umwelt und lässt Formulare nicht mehr drucken.",
+        "Consider the environment before printing new banknotes, the bank was told.",
+        "See also: the report of the auditors says that two thirds of the funds are missing",
+        "Reviewed in the light of the audit on 12 May 2024",
+    ],
+)
+def test_a_statement_that_is_like_the_furniture_of_a_page_stays(text: str) -> None:
+    units = extraction_units(f"The boat is old and leaks a lot.\n\n{text}\n\nIt was sold to Ann in June.")
+    assert not any(unit.aside for unit in units)

@@ -67,6 +67,10 @@ def test_marks_of_quoted_mail_go_where_indented_lines_were_joined() -> None:
         ("Cabe destacar que los ratones duermen.", "Los ratones duermen."),
         ("Il est à noter que la souris dort.", "La souris dort."),
         ("Please note that down.", "Please note that down."),
+        ("Note that was left there names the thief.", "Note that was left there names the thief."),
+        ("Notably, p53 is lost in mice.", "Notably, p53 is lost in mice."),
+        ("Interestingly, pH drops in mice.", "Interestingly, pH drops in mice."),
+        ("Importantly, a mouse sleeps.", "A mouse sleeps."),
         (
             "Note that day, and remember that the trap is shut.",
             "Note that day, and remember that the trap is shut.",

@@ -157,12 +157,14 @@ def test_headings_and_asides_do_not_decide_whether_sentences_have_an_end_mark() 
         ("Next, we measured the roots of the plants in the wet soil.", True),
         ("To test the new pump, the water of the well was measured.", True),
         ("In order to find out why, we examined the wall from within.", True),
-        ("The water of both wells was carefully collected and then measured in a tank.", True),
+        ("The water of both wells was carefully collected in a tank.", True),
         ("Next, we measured the roots and found them dry.", False),
         ("To test the new pump, we measured the water, which rose by 3 cm.", True),
         ("The water of both wells was measured at 14 litres.", False),
         ("No water was measured in any of the two wells.", False),
         ("The water of both wells was sold.", False),
+        ("The water of both wells was tested and is unsafe to drink.", False),
+        ("The mayor and two aides were tested positive on Friday.", False),
     ],
 )
 def test_what_was_done_is_no_finding(text: str, is_said: bool) -> None:

@@ -374,6 +374,8 @@ def test_who_writes_small_does_not_break_off() -> None:
         ("The next slide has the boats.", True),
         ("The meeting agreed to sell the boats.", False),
         ("We present the boats and sign the contract.", False),
+        ("The meeting is going to be moved to Friday.", False),
+        ("The agenda of the new mayor is to close the pool.", False),
     ],
 )
 def test_a_message_may_speak_of_the_meeting_itself(text: str, is_said: bool) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from precis_text.motions import votes_on_motions
 from precis_text.length import Length, make_length
+from precis_text.motions import votes_on_motions
 from precis_text.selection import (
     _Extract,
     _may_end,
@@ -56,12 +56,10 @@ def test_asides_are_not_chosen_while_there_are_sentences() -> None:
 
 
 def test_a_formality_is_not_chosen_while_there_are_sentences() -> None:
-    formality = "Mayor Holt called the meeting to order at 7 p.m."
-    assert (
-        extract(f"{formality} The wall of the town moved.", [0.9, 0.01], words=40)
-        == "The wall of the town moved."
-    )
-    assert extract(formality, [0.9], words=40) == formality
+    opened, closed = "Mayor Holt called the meeting to order at 7 p.m.", "The meeting was adjourned at 9 p.m."
+    text = f"{opened} The wall of the town moved. {closed}"
+    assert extract(text, [0.9, 0.01, 0.2], words=40) == "The wall of the town moved."
+    assert extract(f"{opened} {closed}", [0.9, 0.1], words=12) == opened
 
 
 MINUTES = (
@@ -74,6 +72,10 @@ def test_a_motion_is_shown_with_the_vote_on_it() -> None:
     shown = "Ms. Ray moved, seconded by Mr. Po, to buy the old wall. Motion failed 2-4."
     assert extract(MINUTES, [0.9, 0.1, 0.0, 0.2, 0.0], words=15) == shown
     assert extract(MINUTES, [0.9, 0.0, 0.0, 0.8, 0.0], words=30) == MINUTES.replace("All spoke of it. ", "")
+
+
+def test_a_motion_whose_vote_does_not_fit_is_not_shown_alone() -> None:
+    assert extract(MINUTES, [0.9, 0.3, 0.0, 0.8, 0.0], words=11) == "All spoke of it."
 
 
 def test_a_vote_in_another_section_is_not_about_a_motion() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precis_text.cohesion import holed, is_formal
+from precis_text.cohesion import formalities, holed, is_formal
 from precis_text.exchanges import is_courtesy, questions_of_answers, short_answers
 from precis_text.unit_worth import read_worth, worths
 from precis_text.units import TextUnit, extraction_units
@@ -114,16 +114,10 @@ def test_who_leads_through_a_meeting_decides_nothing_and_says_little(chair: str,
         "Frau Vogt begrüßt die Anwesenden und stellt die Beschlussfähigkeit fest.",
         "More work on the pumps is needed in the village.",
         "Last week we looked at the wells of the village.",
-        "Mayor Holt called the regular meeting to order at 7 p.m. and thanked all.",
-        "Ms. Ray moved, seconded by Mr. Po, to approve the agenda as presented.",
-        "There being no further business, the meeting was adjourned at 9:43 p.m.",
-        "Herr Vogt eröffnet die Versammlung um 19.30 Uhr und begrüßt alle.",
-        "Er stellt fest, dass fristgerecht eingeladen wurde.",
-        "La séance est levée à 21 heures.",
     ],
 )
-def test_what_all_texts_of_a_kind_say_is_a_formality(said: str) -> None:
-    assert is_formal(extraction_units(f"{said} The pump lifts water from the well.")[0])
+def test_what_all_texts_of_a_kind_say_is_worth_next_to_nothing(said: str) -> None:
+    assert worth(extraction_units(f"{said} The pump lifts water from the well."))[0] == 0.03
 
 
 @pytest.mark.parametrize(
@@ -150,7 +144,9 @@ def test_what_all_texts_of_a_kind_say_is_a_formality(said: str) -> None:
     ],
 )
 def test_a_sentence_like_a_formality_that_says_more_keeps_its_worth(said: str) -> None:
-    assert not is_formal(extraction_units(f"{said} The pump lifts water from the well.")[0])
+    units = extraction_units(f"{said} The pump lifts water from the well. {SESSION[0]} {SESSION[2]}")
+    assert not formalities(units)[0]
+    assert not is_formal(units[0])
 
 
 @pytest.mark.parametrize("tag", ["And the pump ?", "Or water?", "So the wall?"])
@@ -246,8 +242,28 @@ def test_a_sentence_of_what_was_done_and_a_piece_of_a_message_are_worth_less() -
 
 def test_a_motion_whose_vote_is_told_is_worth_half_of_the_best_sentence() -> None:
     text = "THE PUMPS OF THE VILLAGE\n\nThe pump lifts water from it. Ms. Ray moved to buy a second pump for the well. "
-    units = extraction_units(f"{text}Motion failed 2-4. Mr. Po moved to adjourn. Motion carried 6-0.")
+    end = (
+        "Motion failed 2-4. Mr. Po moved to adjourn. Motion carried 6-0. The meeting was adjourned at 9 p.m."
+    )
+    units = extraction_units(text + end)
     sizes = [length_in_words(unit.text) for unit in units]
-    found = worths(units, [1.0, 0.8, 0.01, 0.01, 0.01, 0.01], sizes, {}, {}, longer=1.0)
+    found = worths(units, [1.0, 0.8, *5 * [0.01]], sizes, {}, {}, longer=1.0)
     assert found[2] == 0.4
     assert max(found[3:]) <= 0.01
+
+
+SESSION = (
+    "Mayor Holt called the regular meeting to order at 7 p.m. and thanked all.",
+    "Ms. Ray moved, seconded by Mr. Po, to approve the agenda as presented.",
+    "There being no further business, the meeting was adjourned at 9:43 p.m.",
+    "Herr Vogt eröffnet die Versammlung um 19.30 Uhr und begrüßt alle.",
+    "Er stellt fest, dass fristgerecht eingeladen wurde.",
+    "La séance est levée à 21 heures.",
+)
+
+
+@pytest.mark.parametrize("said", SESSION)
+def test_what_opens_or_closes_a_meeting_is_a_formality_next_to_another_one(said: str) -> None:
+    pump = "The pump lifts water from the well."
+    assert formalities(extraction_units(f"{said} {pump}")) == [False, False]
+    assert formalities(extraction_units(f"{said} {pump} {SESSION[0]}")) == [True, False, True]

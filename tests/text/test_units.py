@@ -592,7 +592,6 @@ def test_marks_without_a_word_are_no_heading() -> None:
         "3. Rent and Deposit.",
         "§ 4 Kaution.",
         "Article 5 – Loyer.",
-        "LEAD PAINT.",
         "2.1 Term.",
     ],
 )
@@ -601,6 +600,12 @@ def test_a_heading_in_front_of_its_clause_is_a_heading(heading: str) -> None:
     units = extraction_units(f"{heading} {clause}")
     assert [unit.heading for unit in units] == [True, False, False]
     assert [unit.text for unit in units] == [heading[:-1], *clause.replace("boat. ", "boat.|").split("|")]
+
+
+@pytest.mark.parametrize("said", ["STOP THE WAR.", "12 Monkeys.", "BREAKING NEWS TODAY."])
+def test_a_short_sentence_without_a_numbered_mark_is_no_heading(said: str) -> None:
+    units = extraction_units(f"{said} We shout it every day in the old town.")
+    assert not units[0].heading
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,12 @@ def test_a_teaser_is_of_the_first_third_of_the_sentences_whatever_stands_between
     assert [unit.text for unit in opening(few) if not unit.aside] == sentences[:2]
 
 
+def test_a_label_below_sentences_is_no_subject() -> None:
+    text = "This dress is easy to sew.\n\nThread: two spools of blue cotton\n\nCut the linen first. Sew the sides."
+    assert made(text, "headline").text != "two spools of blue cotton"
+    assert made(f"Thread: an easy dress to sew\n\n{text}", "headline").text == "an easy dress to sew"
+
+
 @pytest.mark.parametrize(
     ("short", "score", "chosen"),
     [

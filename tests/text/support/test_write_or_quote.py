@@ -1,8 +1,10 @@
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
 import precis_text.support.write_or_quote as write_or_quote_module
+from precis_text.support.closeness import is_torn
 from precis_text.support.injections import for_readers, speaks_to_a_model
 from precis_text.support.marks import SourceText
 from precis_text.support.write_or_quote import (
@@ -352,3 +354,10 @@ def test_the_digest_of_the_rules_changes_with_a_rule(monkeypatch: pytest.MonkeyP
     (tmp_path / "marks.py").write_text("LEAST = 2")
     assert before != rules_digest.__wrapped__()
     assert len(rules_digest()) == 16
+
+
+def test_what_has_no_words_is_torn_and_a_long_source_is_read_in_time() -> None:
+    assert is_torn("…", "Mice learn.")
+    start = perf_counter()
+    is_torn("was it.", "was " * 50_000)
+    assert perf_counter() - start < 1.0

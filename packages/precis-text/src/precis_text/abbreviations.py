@@ -52,9 +52,12 @@ def definitions(document: str) -> Mapping[str, str]:
             continue
         if long and found.setdefault(short, long).lower() != long.lower():
             twice.add(short)
-    words_in_it = frozenset(re.findall(r"\w+", document)) if found else frozenset()
+    words_in_it = frozenset(re.findall(r"\w+", document)) if found else frozenset[str]()
+    names = {word.lower() for word in re.findall(r"(?<=[a-z,;] )[A-Z]\w+", document)} if found else set[str]()
     return {
-        short: _inside(long, document, words_in_it) for short, long in found.items() if short not in twice
+        short: _inside(long, document, words_in_it - names)
+        for short, long in found.items()
+        if short not in twice
     }
 
 

@@ -31,6 +31,7 @@ _QUOTED_CODE = re.compile(r"`[^`\n]*`")
 _PAGE = re.compile(r"(?<=\s)\d{1,4}(?=\s+[^\W\d_a-z]|\s*$)")
 _CONTACT = re.compile(r"[^\s@]{1,64}@\S+\.\w|https?://|www\.|\+\d[\d ()/-]{6,}|\bp\.?o\.? box\b", re.I)
 _LETTERS = re.compile(r"[^\W\d_]+")
+_LISTED = re.compile(r"[-*•–—]\s+[^\W_]|\(?\d{1,3}[.)]\s")
 _NUMBERED = re.compile(r"^\(?(?:\d+(?:\.\d+)*|[a-z])[.)]?\s+")
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b|doi|https?://")
 _WHOLE_LINE = re.compile(r"if\b.+\bthen\b|(?:else|end|break|pass|continue|endif|fi|done);?$")
@@ -88,7 +89,10 @@ class Asides:
 
     def is_address(self, lines: Sequence[str]) -> bool:
         """Check whether a block of lines is an address or a letterhead: no sentence, and a place or telephone."""
-        is_told = any(_END.search(line) or len(_LETTERS.findall(line)) > _LONG_VALUE for line in lines)
+        most = _LONG_LABEL if len(lines) > 1 else _LONG_CONTACT
+        is_told = any(
+            _END.search(line) or _LISTED.match(line) or len(_LETTERS.findall(line)) > most for line in lines
+        )
         return not is_told and any(_LINES["address"].match(line) for line in lines)
 
     def is_furniture(self, line: str) -> bool:

@@ -18,10 +18,11 @@ from precis_text.units import ENDED, TextUnit
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
 _TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
-_BELOW, _FOLLOWS, _FORMAL, _HOLES, _LOST, _CUT, _AIMS = (
+_BELOW, _FOLLOWS, _FORMAL, _SESSIONS, _HOLES, _LOST, _CUT, _AIMS = (
     re.compile("|".join(_TABLE[name].split("\n")))
-    for name in ("below", "follows", "formal", "holes", "lost", "cut", "aims")
+    for name in ("below", "follows", "formal", "sessions", "holes", "lost", "cut", "aims")
 )
+_LONGEST_AIM = 600  # characters
 _ENDED = 0.6  # least share of units with an end mark, in a text whose sentences have one
 _LOWER = 0.2  # largest share of units with a small first letter, in a text that uses capitals
 _LOOSE = 0.1  # largest share of the marks behind a space, in such a text
@@ -70,9 +71,17 @@ def is_formal(unit: TextUnit) -> bool:
     return _FORMAL.search(unit.text) is not None and not unit.speaker
 
 
+def formalities(units: Sequence[TextUnit]) -> list[bool]:
+    """Mark what opens and closes a meeting or is formal, in minutes: a text with two such sentences, or more."""
+    found = [
+        is_formal(unit) or (not unit.speaker and _SESSIONS.search(unit.text) is not None) for unit in units
+    ]
+    return found if sum(found) > 1 else [False] * len(units)
+
+
 def is_aim(unit: TextUnit) -> bool:
     """Check whether a sentence of a study says what was done and not what was found: "Next, we measured it."."""
-    return not unit.speaker and _AIMS.search(unit.text) is not None
+    return not unit.speaker and len(unit.text) <= _LONGEST_AIM and _AIMS.search(unit.text) is not None
 
 
 def is_broken_off(unit: TextUnit) -> bool:

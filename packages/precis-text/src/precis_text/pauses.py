@@ -29,7 +29,6 @@ _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("u
     _BROKEN_OFF,
     _UNFOLLOWED,
     _BEGUN,
-    _LONE,
     _WORD_AGAIN,
     _PRONOUN_AGAIN,
     BREAKS_OFF,
@@ -42,7 +41,6 @@ _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("u
         "broken_off",
         "unfollowed",
         "begun",
-        "lone",
         "word_again",
         "pronoun_again",
         "breaks_off",
@@ -69,9 +67,6 @@ _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a w
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
 _STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
 _PAIR = 2  # words that may be a clause
-_HAS_APOSTROPHES = re.compile(r"[^\W\d_]['’][^\W\d_]")
-_SEVERAL = 3  # fewest pauses of a transcript that has all
-_SHORTEST, _LONGEST = 2, 4  # letters of the beginning of a word
 _NEAR = 40  # characters before a phrase that have a word
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
@@ -79,6 +74,7 @@ _STATES = re.compile(r"later\W*|.*\bis\b.*", re.IGNORECASE)  # courtesies that s
 _JOINING, _ONWARD = ("and", "und", "et", "y"), ("on", "by", "in", "auf")
 _UNITS = ("hm", "em")  # pauses that are no pauses behind a number
 _ANSWERS = frozenset(EXCHANGES["answers"].split())
+_LIMITED = re.compile("(?:but|if|except|only|unless)\\b", re.IGNORECASE)  # "Yes, but only on Monday"
 _DECISIONS = re.compile(EXCHANGES["decisions"].replace("\n", ""), re.IGNORECASE)
 
 
@@ -94,24 +90,15 @@ class Pauses:
     Attributes:
         language: ISO 639-1, or None if it is not known.
         spells: whether the transcript marks letters that speakers say one by one: "the L_C_D_".
-        is_full: whether the transcript has pauses, so that words are in it that speakers broke off. It has
-            apostrophes, too: in "I don t know" the lone letter is a word.
-        begun: such beginnings; everywhere a word follows that they begin: "ins instruct".
     """
 
     language: str | None
     spells: bool = False
-    is_full: bool = False
-    begun: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, document: str) -> Pauses:
         """Return the pauses of a document."""
-        language, spells = language_of(document), len(_SPELLED.findall(document)) > 1
-        words = unicode_words(document.lower())
-        pauses = sum(map(_table("words", language).__contains__, words))
-        is_full = pauses >= _SEVERAL and _HAS_APOSTROPHES.search(document) is not None
-        return cls(language, spells, is_full, _beginnings(words) if is_full else frozenset())
+        return cls(language_of(document), len(_SPELLED.findall(document)) > 1)
 
     def left_out(self, text: str, *, answers: bool = False) -> str:
         """Return a text on one line without pauses, repetitions and sounds; the text itself if nothing else is there.
@@ -152,7 +139,10 @@ class Pauses:
             asked: the question that the text answers, so that its sentences stay; a decision keeps its "Yes", too.
         """
         if asked:
-            return text if _DECISIONS.search(f"{asked} {text}") else self._opened(text)
+            opened = self._opened(text)
+            said = {*unicode_words(self._opening_words(text).lower())}
+            is_meant = not said.isdisjoint(unicode_words(asked.lower())) or _LIMITED.match(opened)
+            return text if is_meant or _DECISIONS.search(f"{asked} {text}") else opened
         return self._opened(self._without_greetings(text))
 
     def _without_greetings(self, text: str) -> str:
@@ -212,7 +202,6 @@ class Pauses:
 
     def _whole_words(self, text: str) -> str:
         """Leave out the beginning of a word that its speaker repeats as a whole: "what happ what happens"."""
-        text = _LONE.sub("", text) if self.is_full else text
         return _WORD_AGAIN.sub(r"\1 ", _PRONOUN_AGAIN.sub("", text)) if self.language == "en" else text
 
     def _continues(self, word: str) -> bool:
@@ -256,7 +245,7 @@ class Pauses:
         if not word.lower().startswith(last):
             return False
         is_free = not before.strip(_MARKS) or before.lower() in _table("repeated", self.language)
-        return (_PART if is_free else _BEGINNING).fullmatch(last) is not None or last in self.begun
+        return (_PART if is_free else _BEGINNING).fullmatch(last) is not None
 
     def _said_twice(self, found: re.Match[str]) -> str:
         """Return a phrase once, unless it may be two clauses: "What it is it is", "I saw the man, the man saw me"."""
@@ -278,15 +267,6 @@ def _is_idiom(words: Sequence[str], following: str, stammered: Collection[str]) 
         return words[-1] in _ONWARD or (len(words) == _PAIR and words[-1] not in stammered)
     again = unicode_words(following.lower())[: len(words) - 1]
     return words[-1] in _JOINING and (words[-2] in _ONWARD or again == words[:-1])
-
-
-def _beginnings(words: Sequence[str]) -> frozenset[str]:
-    """Return the words of two to four letters that are everywhere the beginning of the next word."""
-    found, others = set[str](), set[str]()
-    for word, following in pairwise([*words, ""]):
-        if _SHORTEST <= len(word) <= _LONGEST:
-            (found if following != word and following.startswith(word) else others).add(word)
-    return frozenset(found - others)
 
 
 def _without_laugh(found: re.Match[str]) -> str:

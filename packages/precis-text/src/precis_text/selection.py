@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, goes_on, halves, is_formal, is_part
+from precis_text.cohesion import announces, formalities, goes_on, halves, is_part
 from precis_text.decided_items import decided_words
 from precis_text.exchanges import (
     is_courtesy,
@@ -107,7 +107,8 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     limit = words if length.cap is None else length.cap.count
     worth = worths(read.units, scores, sizes, questions, answered, longer=sum(costs) / limit)
     waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
-    extract = _Extract(read.units, sizes, costs, (questions, answered, votes_on_motions(read.units)))
+    votes = votes_on_motions(read.units)
+    extract = _Extract(read.units, sizes, costs, (questions, answered, votes))
     passed: dict[int, float] = {}
     least = 0.0
     for value, group in waiting:
@@ -130,7 +131,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     if extract.chosen and _is_filled(length.cap, is_spoken=is_spoken):
         waiting.put_back(passed)
         _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
-    return sorted(extract.chosen or [waiting.best])
+    return sorted(extract.chosen or [waiting.best_of(votes)])
 
 
 def _is_filled(cap: Cap | None, *, is_spoken: bool) -> bool:
@@ -245,16 +246,11 @@ class _Waiting:
         self._readability = Readability(units)
         self._chosen: list[int] = []
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
-        small = halves(units)
+        small, formal = halves(units), formalities(units)
         courtesies = (place for place, unit in enumerate(units) if is_courtesy(unit))
         out = {*(place for place in questions.values() if only_asks(units[place])), *courtesies}
         is_out = [
-            place in out
-            or unit.heading
-            or unit.aside
-            or is_part(unit)
-            or is_formal(unit)
-            or (half and not on)
+            place in out or unit.heading or unit.aside or is_part(unit) or formal[place] or (half and not on)
             for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
         ]
         is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
@@ -287,8 +283,8 @@ class _Waiting:
             **{(place - 1, place): _PAIRED * worth[place] for place in pairs},
         }
         self._heap = self._valued([*self._unread])
-        value, self.best = min((value, group[0]) for value, group in self._heap if group[0] in self._alone)
-        self.most = -value
+        self._best = sorted((value, group[0]) for value, group in self._heap if group[0] in self._alone)
+        self.most = -self._best[0][0]
         heapify(self._heap)
 
     def __iter__(self) -> Iterator[tuple[float, tuple[int, ...]]]:
@@ -296,6 +292,10 @@ class _Waiting:
         while self._heap:
             value, group = heappop(self._heap)
             yield -value, group
+
+    def best_of(self, votes: Collection[int]) -> int:
+        """Return the place of the best unit, of one without a vote that belongs to it if there is one."""
+        return next((place for _, place in self._best if place not in votes), self._best[0][1])
 
     def put_back(self, passed: Mapping[int, float]) -> None:
         """Let units wait again, with their worth, that were removed and not chosen."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
-from precis_text.cohesion import asks, holed, is_aim, is_broken_off, is_formal, unended
+from precis_text.cohesion import asks, formalities, holed, is_aim, is_broken_off, is_formal, unended
 from precis_text.decided_items import least_worths
 from precis_text.exchanges import (
     asks_alone,
@@ -44,6 +44,7 @@ _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words 
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
 _MOTION = 0.5  # least worth of a motion whose vote is told, relative to the best unit that is no heading
+_FORMAL = 0.03  # factor on the score of a unit that says what all texts of its kind say
 _AIM = 0.3  # factor on the score of a sentence that says what was done, and not what was found
 _HOLE = 0.1  # factor on the score of a unit that lost a formula
 # Powers of the share of readers who understand a unit: in a short summary of prose, in others
@@ -90,6 +91,7 @@ def worths(
         * (_UNENDED if is_unended else 1.0)
         * (_POINTS if has_inner_reference(unit.text) else 1.0)
         * (_PART if points_to_a_part(unit.text) else 1.0)
+        * (_FORMAL if is_formal(unit) else 1.0)
         * (_HOLE if has_hole else 1.0)
         * (_AIM if is_aim(unit) else 1.0)
         * (_ASKS_ALONE if is_alone else 1.0)
@@ -110,8 +112,9 @@ def worths(
     told = [worth for worth, unit in zip(found, units, strict=True) if not (unit.heading or unit.aside)]
     best = max(told or found)
     least = least_worths(units)
+    formal = formalities(units)
     for place in votes_on_motions(units):
-        least[place] = max(least[place], 0.0 if is_formal(units[place]) else _MOTION)
+        least[place] = max(least[place], 0.0 if formal[place] else _MOTION)
     return [max(worth, share * best) for worth, share in zip(found, least, strict=True)]
 
 

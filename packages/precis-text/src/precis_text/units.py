@@ -72,11 +72,12 @@ _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
 _ORDINAL = re.compile(r"\s*\d{1,2}\. ([^\W\d_]+)")
-# "11. EARLY TERMINATION." before its clause, "§ 4 Kaution.", "LEAD PAINT."
+# "11. EARLY TERMINATION." before its clause, "§ 4 Kaution."
 _RUN_IN = re.compile(
-    r"(?:(?:§|Art\.|Arti[ck](?:le|el)|Artículo|Section|Clause|Ziffer)\s?)?\d{1,2}(?:\.\d{1,2}){0,3}\.?(?:\s[–-])?\s"
+    r"(?:(?:§|Art\.|Arti[ck](?:le|el)|Artículo|Section|Clause|Ziffer)\s?\d{1,2}(?:\.\d{1,2}){0,3}\.?|\d{1,2}(?:\.\d{1,2}){1,3}"
+    r"|\d{1,2}(?:\.\d{1,2}){0,3}\.)(?:\s[–-])?\s"
     r"(?:[^\W\d_a-zß-ÿ][^a-zß-ÿ.]{2,60}|[^\W\d_a-z][\w'’-]+(?:,?\s(?:and|or|of|und|oder|der|des|et|ou|de|du|y|o|the|&)"
-    r"(?:\s(?:the|der))?\s[^\W\d_a-z][\w'’-]+){0,3})\.|[^\W\d_a-zß-ÿ]{3,}(?:[ ;,&-]+[^\W\d_a-zß-ÿ]{2,}){1,6}\."
+    r"(?:\s(?:the|der))?\s[^\W\d_a-z][\w'’-]+){0,3})\."
 )
 _CITATION = r"(?:\[(?:\d{1,3}|note \d+|[a-z]|citation needed)\])"
 ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITATION})*\s*$""")

@@ -14,7 +14,7 @@ from typing import ClassVar, final
 
 from precis_text.abbreviations import meanings_told
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, asks, is_formal, is_part
+from precis_text.cohesion import announces, asks, formalities, is_formal, is_part
 from precis_text.exchanges import contents, is_courtesy, leads
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.statements import Statement, statements_of
@@ -250,14 +250,14 @@ def opening(source: ScoredText) -> list[TextUnit]:
 def _title(source: ScoredText) -> TextUnit | None:
     """Return the title: the format's, a letter's subject, or a first line whose longer words the text mostly has."""
     begins, name = source.units[:_LETTER], source.passages.name.lower()
-    for place, unit in enumerate(begins):
+    text = next((place for place, unit in enumerate(begins) if _is_told(unit)), len(begins))
+    for place, unit in enumerate(begins[:text]):
         subject = _SUBJECT.sub("", unit.text)
         if subject != unit.text and len(subject.split()) in _TITLE_WORDS:
             return replace(unit, text=subject)
         is_named = unit.text.lower() == name or (place == 0 and _is_over_headings(source))
         if is_named and len(unit.text.split()) in range(2, _TITLE_WORDS.stop):
             return unit
-    text = next((place for place, unit in enumerate(begins) if not (unit.heading or unit.aside)), len(begins))
     lines = [place for place, unit in enumerate(begins[:text]) if unit.heading and not unit.aside]
     if above := _above_greeting(source, lines):
         return above[0]
@@ -269,6 +269,11 @@ def _title(source: ScoredText) -> TextUnit | None:
         if is_said and len(begins[place].text.split()) in _TITLE_WORDS:
             told[place] = len(words & rest)
     return begins[max(told, key=lambda place: told[place])] if told else None
+
+
+def _is_told(unit: TextUnit) -> bool:
+    """Check whether a unit is a sentence of the text, and not its heading, an aside or the line of its subject."""
+    return not (unit.heading or unit.aside or _SUBJECT.match(unit.text))
 
 
 def _above_greeting(source: ScoredText, lines: Sequence[int]) -> list[TextUnit]:
@@ -308,11 +313,13 @@ def _headlines(source: ScoredText) -> list[FormLine]:
     (best,) = chosen_lines(source, Length(cap=Sentences(count=1)))[:1]
     found = [
         line_of(source, unit, shown=without_item_mark(shown_texts([unit])[0]), worth=score)
-        for unit, score, told in zip(source.units, source.scores, contents(source.units), strict=True)
+        for unit, score, told, formal in zip(
+            source.units, source.scores, contents(source.units), formalities(source.units), strict=True
+        )
         if score >= _GOOD * best.worth
         and (not unit.speaker or (told >= _TOLD and not unit.text.endswith("?")))
         if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or leads(unit))
-        if not (announces(unit) or is_formal(unit))
+        if not (announces(unit) or is_formal(unit) or formal)
         if not has_back_reference(unit.text)
         if len(unit.text.split()) >= _HEADLINE_WORDS
     ]

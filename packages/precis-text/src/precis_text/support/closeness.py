@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import islice
 
 from precis_text.words import unicode_words
 
 _STATEMENT = 4  # fewest content words of a statement
 _MOST_LEFT_OUT = 2  # content words between those of the sentence
+_STARTS, _NEAR = 20, 80  # places of a first word that are looked at, and characters around them
 _NAMES = re.compile(r"(?<=\w )[A-Z]\w*|\b(?:[A-Z]{2}|\w*(?:[a-z\d]_?[A-Z]|_\w))\w*")
 _WE = re.compile(r"\b(?:we|our|us)\b", re.IGNORECASE)
 _OURS = re.compile(rf"{_WE.pattern}|\bthis (?:paper|work|article|study|thesis|report)\b", re.IGNORECASE)
@@ -71,11 +73,14 @@ def is_torn(sentence: str, source: str) -> bool:
 
     "Methods that learn." of "We show methods that learn." is torn; "Mice learn." of "We show that mice learn." is not.
     """
-    if _ENDED.search(sentence) is None:
+    words = unicode_words(sentence.lower())
+    if not words or _ENDED.search(sentence) is None:
         return True
     if _OURS.match(sentence) and _OURS.search(source):
         return False
-    first, *others = unicode_words(sentence.lower())[:2]
-    starts = [found.start() for found in re.finditer(rf"\b{re.escape(first)}\b", source.lower())]
-    nearest = [at for at in starts if unicode_words(source[at:].lower())[1:2] == others] or starts
-    return not any(_LEFT_OUT.search(source[:at]) for at in nearest)
+    found = islice(re.finditer(rf"\b{re.escape(words[0])}\b", source.lower()), _STARTS)
+    starts = [each.start() for each in found]
+    nearest = [
+        at for at in starts if unicode_words(source[at : at + _NEAR].lower())[1:2] == words[1:2]
+    ] or starts
+    return not any(_LEFT_OUT.search(source[max(at - _NEAR, 0) : at]) for at in nearest)
