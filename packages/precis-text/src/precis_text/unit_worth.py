@@ -111,11 +111,11 @@ def worths(
     ]
     told = [worth for worth, unit in zip(found, units, strict=True) if not (unit.heading or unit.aside)]
     best = max(told or found)
-    least = least_worths(units)
+    floors = least_worths(units)
     formal = formalities(units)
     for place in votes_on_motions(units):
-        least[place] = max(least[place], 0.0 if formal[place] else _MOTION)
-    return [max(worth, share * best) for worth, share in zip(found, least, strict=True)]
+        floors[place] = max(floors[place], 0.0 if formal[place] else _MOTION)
+    return [max(worth, share * best) for worth, share in zip(found, floors, strict=True)]
 
 
 def read_worth(worth: float, share: float, *, asked_words: float, is_spoken: bool) -> float:
