@@ -4,6 +4,7 @@ import pytest
 
 from precis_text.documents.plain_text import passages_of, with_words_joined
 from precis_text.documents.reader import read_content
+from precis_text.turns import turns_of
 from precis_text.units import extraction_units
 
 
@@ -191,3 +192,39 @@ def test_posts_of_a_forum_lose_what_they_quote_and_their_signatures() -> None:
     ]  # fmt: skip
     assert found.notes == ["quotations and signatures of posts left out"]
     assert [unit.speaker for unit in extraction_units(found.text)][1:] == ["ann_ode", "Ben L.", "ann_ode"]
+
+
+PUMPS = "#1\nAnn Lee\nSenior Member\nJoined: May 2010\nMy pump leaks. Which one?\n\n#2\nBob\nThe green one.\nIt is cheap.\n\n"
+QUOTE = "Quote:\nOriginally Posted by Bob\n"
+
+
+@pytest.mark.parametrize(
+    ("post", "said"),
+    [
+        (f"{QUOTE}The green one.\nDo not: mine burst.", "Do not: mine burst."),
+        (f"{QUOTE}The green\none. It is\nDo not.", "Do not."),
+        (f"{QUOTE}The green one.\nMy pump leaks.", "My pump leaks."),
+        (f"{QUOTE}The gree\nDo not.", "Quote: Originally Posted by Bob The gree Do not."),
+        (f"{QUOTE}The red one.\nDo not.", "Quote: Originally Posted by Bob The red one. Do not."),
+        (f"{QUOTE}The green one.", "Quote: Originally Posted by Bob The green one."),
+        (f"{QUOTE}The green one.\n\nDo not.", "Do not."),
+        (
+            "Joined: three firms that had fought.\nThey merged.",
+            "Joined: three firms that had fought. They merged.",
+        ),
+        (
+            "Location: the pump is in my old cellar\nIt leaks.",
+            "Location: the pump is in my old cellar It leaks.",
+        ),
+        ("Location: Olm\nPosts: 1,204\nIt leaks.", "It leaks."),
+        ("It leaks.\n____________\nPumps are all\nmy life.", "It leaks."),
+        ("It\n____________\nleaks.\n\nSo it does.", "It ____________ leaks. So it does."),
+    ],
+)
+@pytest.mark.parametrize("behind", ["", "\n\n#4\nBob\nSo?"])
+def test_of_a_post_only_what_an_earlier_one_says_is_taken_for_a_quotation(
+    post: str, said: str, behind: str
+) -> None:
+    posts = f"{PUMPS}#3\nCem\n{post}{behind}\n"
+    assert read_content(posts.encode(), name="a.txt").text.split("\n")[2] == f"Cem: {said}"
+    assert turns_of(posts)[2].text == said

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from precis_text.documents.passages import Passages, Writer
 from precis_text.language import language_of
-from precis_text.turns import PROGRAM_LINES, QUOTES, Turn, turns_of, without_stamps
+from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_quotes, without_stamps
 from precis_text.word_patterns import WordPatterns
 
 _DIVIDED = re.compile(
@@ -100,14 +100,14 @@ def passages_of(text: str) -> Passages:
     """Return a text as passages. The stamps of a chat or transcript become places, and its notices are left out."""
     if not turns_of(text):
         return Passages(text)
-    text, quotes = QUOTES.subn("", text)
-    text, notices = PROGRAM_LINES.subn("", text)
-    turns, writer = turns_of(text), Writer()
-    if quotes:
+    own = without_quotes(text)
+    plain, notices = PROGRAM_LINES.subn("", own)
+    turns, writer = turns_of(plain), Writer()
+    if own != text:
         writer.notes.append("quotations and signatures of posts left out")
     if not any(turn.speaker for turn in turns):
-        return _spoken(text, turns, notices)
-    writer.add(text[: turns[0].start].strip())
+        return _spoken(plain, turns, notices)
+    writer.add(plain[: turns[0].start].strip())
     between = "\n\n"
     for turn in turns:
         if turn.is_notice:
