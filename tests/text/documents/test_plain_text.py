@@ -194,7 +194,10 @@ def test_posts_of_a_forum_lose_what_they_quote_and_their_signatures() -> None:
     assert [unit.speaker for unit in extraction_units(found.text)][1:] == ["ann_ode", "Ben L.", "ann_ode"]
 
 
-PUMPS = "#1\nAnn Lee\nSenior Member\nJoined: May 2010\nMy pump leaks. Which one?\n\n#2\nBob\nThe green one.\nIt is cheap.\n\n"
+PUMPS = (
+    "#1\nAnn Lee\nSenior Member\nJoined: May 2010\nMy pump leaks. Which one?\n\n"
+    "#2\nBob\nThe green one.\nIt is cheap.\n\n"
+)
 QUOTE = "Quote:\nOriginally Posted by Bob\n"
 
 
