@@ -1,5 +1,7 @@
 """Chats in plain text: a line for each turn, with its time as the place."""
 
+import re
+
 import pytest
 
 from precis_text.documents.plain_text import passages_of, with_words_joined
@@ -138,6 +140,9 @@ def test_a_divided_english_word_is_one_word_where_its_parts_are_words_by_chance(
     [
         ("a short-\nor long-term plan of the town", "a short- or\nlong-term"),
         ("for ten-\nto twelve-year-old pupils of the ten", "ten- to\ntwelve-year-old"),
+        ("a two-\nand four-year plan of the town", "two- and\nfour-year"),
+        ("a seventy-\nor eighty-year plan of the town", "seventy- or\neighty-year"),
+        ("die US-\nund EU-Gesetze der Stadt", "US- und\nEU-Gesetze"),
         ("die Haupt-\nsowie Nebenkosten der Stadt", "Haupt- sowie\nNebenkosten"),
         ("die Haupt-\nbzw. Nebenkosten der Stadt", "Haupt- bzw.\nNebenkosten"),
         ("la micro-\net macroéconomie de la ville", "micro- et\nmacroéconomie"),
@@ -178,6 +183,42 @@ def test_a_divided_word_is_taken_as_a_whole_and_not_joined_with_a_conjunction(te
 )
 def test_a_single_divided_word_is_joined_where_it_is_surely_one(text: str, read: str) -> None:
     assert read in with_words_joined(text)[0].split()
+
+
+HYPHENS = {
+    "It is the wall of the town, and there is a {} in it for the people.": """self-control Cost-benefit two-thirds
+        all-out follow-up read-only co-op co-author half-eaten seventy-five e-mail x-ray US-led T-shirt --dry-run""",
+    "Das Haus der Stadt ist für die {} da, und das ist es.": "US-amerikanische x-beliebige E-mail U-förmige",
+    "Elle est là pour les gens et dans la ville, {} le soir et la nuit.": """Est-ce Celui-ci ceux-ci vingt-cinq
+        dix-neuf porte-monnaie arc-en-ciel allez-y a-t-il""",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [(text, word) for text in HYPHENS for word in HYPHENS[text].split()]
+)
+@pytest.mark.parametrize("more", ["", " brid-\nges brid-\nges"])
+def test_a_hyphen_that_belongs_to_a_word_stays_at_the_end_of_a_line(text: str, word: str, more: str) -> None:
+    divided = re.sub(r"(?<=\w)-", "-\n", word, count=1)
+    read, joined = with_words_joined(text.format(divided) + more)
+    assert word in read.replace(",", "").split()
+    assert joined == 1 + 2 * bool(more)
+
+
+NO_HYPHENS = {
+    "It is the wall of the town, and there is a {} in it for the people. brid-\nges": """self-ish six-teen seven-ty
+        two-fold beyond--beauti-ful all-owed co-operate cost-ly read-ers follow-ers half-way three-some eight-een four-th""",
+    "Elle est là pour les gens et dans la ville, {} le soir et la nuit.": "mer-ci moy-en six-ième pla-ce va-leur",
+    "El barco es de la ciudad y se va con los {} por la noche. vi-\nlla": "e-jemplos co-legas",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [(text, word) for text in NO_HYPHENS for word in NO_HYPHENS[text].split()]
+)
+def test_a_divided_word_that_only_begins_like_a_compound_is_one_word(text: str, word: str) -> None:
+    divided = re.sub(r"(?<!-)-(?!-)", "-\n", word)
+    assert divided.replace("-\n", "") in with_words_joined(text.format(divided))[0].split()
 
 
 def test_posts_of_a_forum_lose_what_they_quote_and_their_signatures() -> None:
