@@ -246,12 +246,24 @@ def test_a_pasted_mail_is_read_like_a_file_of_a_mail(language: str, name: str) -
         f"{HEADERS['de']}\n\nWie alt ist er?",
         "On 2 May 2026 Ben wrote:\n> How old is it?",
         "Am 2.5.2026 um 9:15 schrieb Ben:\n\n> Wie alt?",
+        "On Tuesday at 9:15 Ben wrote:\n> How old is it?",
+        "On Tuesday Ben <ben@olm.example> wrote:\n> How old is it?\n> Is it the crane of the year we came?\n> So\n"
+        "> it is.\n\nOn Monday I wrote:\n> It is new.",
+        "From: Ben\nTo: Ann\nDate: 2 May 2026 9:15\nSubject: The crane\n\nHow old is it?",
+        "From: Ben <ben@olm.example>\nTo: Ann\nDate: 2 May\n\nHow old is it?",
     ],
 )
 def test_a_text_with_an_answered_mail_in_it_is_a_mail(old: str) -> None:
     found = read_content(f"Der Kran ist alt.\n\n{old}\n".encode(), name="a.txt")
     assert found.text == "Der Kran ist alt."
     assert found.notes[-1] == "read as a mail"
+
+
+def test_lines_of_a_head_that_no_mail_has_stay() -> None:
+    memo = "To: All\nFrom: Ann Lee\nSummary: It opens at eight.\nDate: 2 May\nSubject: The quay\nAction: Ben paints it."
+    found = read_content(f"{memo}\n\nIt is new.".encode(), name="a.txt")
+    assert found.text == "The quay\n\nSummary: It opens at eight.\nAction: Ben paints it.\n\nIt is new."
+    assert read_content(memo.encode(), name="a.txt").text.endswith("Action: Ben paints it.")
 
 
 @pytest.mark.parametrize(
@@ -262,6 +274,25 @@ def test_a_text_with_an_answered_mail_in_it_is_a_mail(old: str) -> None:
         "The rule:\n\n> Nobody sleeps on the quay.\n\nIt is old.",
         "Ann: From here?\nBen: To the north.\nAnn: Subject to rain.",
         "A list\n---\n- original message",
+        "The trip has two legs.\n\nFrom: Olm\nTo: Rome\nDate: 12 May 2024\n\nThe boat leaves at nine.",
+        "Plants are sold.\n\nFrom: 10 am\nTo: 4 pm\nDate: 12 May 2024, 9:30\nSubject: roses\n\nPay half.",
+        "Report: the well\nFrom: Ann Lee\nSubject: The well\nDate: 12 May 2024 9:15\n\nIt is dry.",
+        "The well\n\nFrom: Ann Lee\nSubject: The well\nDate: 12 May 2024 9:15\n\nIt is dry.",
+        "Is it dry?\n\nFrom: Ann <ann@olm.example>\nSubject: The well\nDate: 12 May\n\nIt is dry.",
+        "Vertrag\n\nVon: Ann <ann@olm.example>\nAn: Ben\nDatum: 12.5.2024\nBetreff: Kran\n\nEr ist alt.",
+        "We met.\n\nFrom: Ann\nTo: Ben\nSubject: The well\nDate: 12 May 1921\n\nIt is dry.\n\nSo she said.",
+        "No: 4711\nDate: 12 May 2024\nTo: Ann Lee, Olm\nSubject: pump\nPay by: May\n\nThe pump was sent.",
+        "No: 4711\nDate: 12 May 2024\nTo: Ann Lee, Olm\nAmount due: 400 euros\n\nThe pump was sent.",
+        "Date: 12 May\nFrom: 10 am\nTo: 4 pm\nSubject: roses\nPrice: 4 euros\n\nMembers pay half.",
+        "From: Ann Lee\nTo: Ben\nDate: 12 May 2024\n\nThe pump was sent.",
+        "From: Ann Lee\nTo: Ben\nSubject: The pump\nDate: 12 May 2024",
+        "The wars\n\nOn 4 May 2022 at 9:15 Ann <ann@olm.example> wrote:\n> The river is high.",
+        "We read.\n\nOn 4 May 1862 at 9:15 Ann wrote:\n> The river is high.",
+        "We read.\n\nOn 4 May Ann wrote:\n> The river is high.",
+        "We read.\n\nOn 4 May 2022 Ann wrote:\n> The river is very high today.\n\nIt fell.",
+        "We read.\n\nOn 4 May 2022 Ann <ann@olm.example> wrote:\n> It is high.\n\nIt fell in June.",
+        "The club met.\n\n---- Original message ----\nThe club was poor.\n\nIt is rich now.",
+        "The club\n\n---- Original message ----\nFrom: Ben\nSent: today\n\nIt is rich now.",
     ],
 )
 def test_other_text_is_no_mail(text: str) -> None:

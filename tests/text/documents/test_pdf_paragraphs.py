@@ -323,6 +323,8 @@ def test_lines_join_with_a_space_and_without_one_between_characters_of_words_wit
         ("the flood", "prone land", "-", "It is the flood that they are prone to.", "the flood-prone land"),
         ("all pre", "and postwar", "-", "", "all pre- and postwar"),
         ("die Vor", "und Nachteile", "-", "", "die Vor- und Nachteile"),
+        ("the US", "led plan", "-", "", "the US-led plan"),
+        ("the US", "led plan", "-", "a usled man", "the USled plan"),
         ("a steam", "12", "-", "", "a steam-12"),
         ("in 1904", "built", "-", "", "in 1904-built"),
         ("a state-of-the", "art", "-", "", "a state-of-the-art"),

@@ -1,9 +1,12 @@
 """Chats in plain text: a line for each turn, with its time as the place."""
 
+import re
+
 import pytest
 
 from precis_text.documents.plain_text import passages_of, with_words_joined
 from precis_text.documents.reader import read_content
+from precis_text.turns import turns_of
 from precis_text.units import extraction_units
 
 
@@ -137,6 +140,9 @@ def test_a_divided_english_word_is_one_word_where_its_parts_are_words_by_chance(
     [
         ("a short-\nor long-term plan of the town", "a short- or\nlong-term"),
         ("for ten-\nto twelve-year-old pupils of the ten", "ten- to\ntwelve-year-old"),
+        ("a two-\nand four-year plan of the town", "two- and\nfour-year"),
+        ("a seventy-\nor eighty-year plan of the town", "seventy- or\neighty-year"),
+        ("die US-\nund EU-Gesetze der Stadt", "US- und\nEU-Gesetze"),
         ("die Haupt-\nsowie Nebenkosten der Stadt", "Haupt- sowie\nNebenkosten"),
         ("die Haupt-\nbzw. Nebenkosten der Stadt", "Haupt- bzw.\nNebenkosten"),
         ("la micro-\net macroéconomie de la ville", "micro- et\nmacroéconomie"),
@@ -179,6 +185,42 @@ def test_a_single_divided_word_is_joined_where_it_is_surely_one(text: str, read:
     assert read in with_words_joined(text)[0].split()
 
 
+HYPHENS = {
+    "It is the wall of the town, and there is a {} in it for the people.": """self-control Cost-benefit two-thirds
+        all-out follow-up read-only co-op co-author half-eaten seventy-five e-mail x-ray US-led T-shirt --dry-run""",
+    "Das Haus der Stadt ist für die {} da, und das ist es.": "US-amerikanische x-beliebige E-mail U-förmige",
+    "Elle est là pour les gens et dans la ville, {} le soir et la nuit.": """Est-ce Celui-ci ceux-ci vingt-cinq
+        dix-neuf porte-monnaie arc-en-ciel allez-y a-t-il""",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [(text, word) for text in HYPHENS for word in HYPHENS[text].split()]
+)
+@pytest.mark.parametrize("more", ["", " brid-\nges brid-\nges"])
+def test_a_hyphen_that_belongs_to_a_word_stays_at_the_end_of_a_line(text: str, word: str, more: str) -> None:
+    divided = re.sub(r"(?<=\w)-", "-\n", word, count=1)
+    read, joined = with_words_joined(text.format(divided) + more)
+    assert word in read.replace(",", "").split()
+    assert joined == 1 + 2 * bool(more)
+
+
+NO_HYPHENS = {
+    "It is the wall of the town, and there is a {} in it for the people. brid-\nges": """self-ish six-teen seven-ty
+        two-fold beyond--beauti-ful all-owed co-operate cost-ly read-ers follow-ers half-way three-some eight-een four-th""",
+    "Elle est là pour les gens et dans la ville, {} le soir et la nuit.": "mer-ci moy-en six-ième pla-ce va-leur",
+    "El barco es de la ciudad y se va con los {} por la noche. vi-\nlla": "e-jemplos co-legas",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "word"), [(text, word) for text in NO_HYPHENS for word in NO_HYPHENS[text].split()]
+)
+def test_a_divided_word_that_only_begins_like_a_compound_is_one_word(text: str, word: str) -> None:
+    divided = re.sub(r"(?<!-)-(?!-)", "-\n", word)
+    assert divided.replace("-\n", "") in with_words_joined(text.format(divided))[0].split()
+
+
 def test_posts_of_a_forum_lose_what_they_quote_and_their_signatures() -> None:
     posts = (
         "Thread: A loud pump?\n\n#1\nann_ode\nJoined: Nov 2022\n\nOur pump is loud. What can I do?\n\n"
@@ -191,3 +233,42 @@ def test_posts_of_a_forum_lose_what_they_quote_and_their_signatures() -> None:
     ]  # fmt: skip
     assert found.notes == ["quotations and signatures of posts left out"]
     assert [unit.speaker for unit in extraction_units(found.text)][1:] == ["ann_ode", "Ben L.", "ann_ode"]
+
+
+PUMPS = (
+    "#1\nAnn Lee\nSenior Member\nJoined: May 2010\nMy pump leaks. Which one?\n\n"
+    "#2\nBob\nThe green one.\nIt is cheap.\n\n"
+)
+QUOTE = "Quote:\nOriginally Posted by Bob\n"
+
+
+@pytest.mark.parametrize(
+    ("post", "said"),
+    [
+        (f"{QUOTE}The green one.\nDo not: mine burst.", "Do not: mine burst."),
+        (f"{QUOTE}The green\none. It is\nDo not.", "Do not."),
+        (f"{QUOTE}The green one.\nMy pump leaks.", "My pump leaks."),
+        (f"{QUOTE}The gree\nDo not.", "Quote: Originally Posted by Bob The gree Do not."),
+        (f"{QUOTE}The red one.\nDo not.", "Quote: Originally Posted by Bob The red one. Do not."),
+        (f"{QUOTE}The green one.", "Quote: Originally Posted by Bob The green one."),
+        (f"{QUOTE}The green one.\n\nDo not.", "Do not."),
+        (
+            "Joined: three firms that had fought.\nThey merged.",
+            "Joined: three firms that had fought. They merged.",
+        ),
+        (
+            "Location: the pump is in my old cellar\nIt leaks.",
+            "Location: the pump is in my old cellar It leaks.",
+        ),
+        ("Location: Olm\nPosts: 1,204\nIt leaks.", "It leaks."),
+        ("It leaks.\n____________\nPumps are all\nmy life.", "It leaks."),
+        ("It\n____________\nleaks.\n\nSo it does.", "It ____________ leaks. So it does."),
+    ],
+)
+@pytest.mark.parametrize("behind", ["", "\n\n#4\nBob\nSo?"])
+def test_of_a_post_only_what_an_earlier_one_says_is_taken_for_a_quotation(
+    post: str, said: str, behind: str
+) -> None:
+    posts = f"{PUMPS}#3\nCem\n{post}{behind}\n"
+    assert read_content(posts.encode(), name="a.txt").text.split("\n")[2] == f"Cem: {said}"
+    assert turns_of(posts)[2].text == said

@@ -129,7 +129,17 @@ def test_the_beginning_tells_the_kind_then_the_name(name: str, beginning: bytes,
 GERMAN = "Der Kai über der Brücke ist gesperrt, sagt die Bürgermeisterin.\r\nGrüße aus 12 m² in Olm – und „viel Glück“."
 
 
-@pytest.mark.parametrize("text", [GERMAN, "L'été à la crèche, dit l'élève.", "El año pasado llegó el señor."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        GERMAN,
+        "L'été à la crèche, dit l'élève.",
+        "El año pasado llegó el señor. ¿Mañana?",
+        "A câmara não é a dona da estação.",
+        "It’s the café of the town, and it is £3 – or less.",
+        "Det är en bro för alla i byn, och den är ny.",
+    ],
+)
 def test_a_text_of_windows_is_read_and_the_note_says_so(text: str) -> None:
     found = read_content(text.encode("cp1252"), name="a.txt")
     assert found.text == text.replace("\r\n", "\n")
@@ -144,6 +154,12 @@ def test_a_text_of_windows_is_read_and_the_note_says_so(text: str) -> None:
         GERMAN.encode("cp1252") + b"\x90",
         "Кошка спит, а собака нет.".encode("cp1251"),
         "Łódź leży nad wodą, a życie płynie.".encode("cp1250"),
+        "Gradsko vijeće otvorilo je most. Kuća je mala, noć je duga i svi će doći.".encode("cp1250"),
+        "Primăria a deschis podul vineri, după ce a fost gata.".encode("cp1250"),
+        "Rada otworzyła drogę. Mróz trzymał. Mała łódz stała w porcie.".encode("cp1250"),
+        "Den Łukasz und die Mała sah er in der Stadt, aber sie sah ihn für den Tag.".encode("cp1250"),
+        "Das Haus des Żyła ist in der Bożena bei der Straße für die Stadt.".encode("cp1250"),
+        "Sillä on uusi katto, mutta sitä ei näy.".encode("cp1252"),
         bytes(range(160, 256)),
     ],
 )

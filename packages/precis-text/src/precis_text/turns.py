@@ -20,7 +20,8 @@ _ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"].replace("\n", ""), re.IGN
 _PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"].replace("\n", ""), re.IGNORECASE)
 _EDITED = re.compile("[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>")
 PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"].replace("\n", ""), re.MULTILINE)
-QUOTES = re.compile(_TABLE["notices"]["quotes"].replace("\n", ""), re.MULTILINE)
+_QUOTES = re.compile(_TABLE["notices"]["quotes"].replace("\n", ""), re.MULTILINE)
+_POST_ENDS = re.compile(r"\s*(?:#\d|_{10}|\Z)")
 _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
@@ -116,6 +117,27 @@ def turns_of(document: str) -> list[Turn]:
     return turns if any(turn.text for turn in turns) else []
 
 
+def without_quotes(text: str, earlier: str = "") -> str:
+    """Leave out the signatures of posts, and quotations of the posts above them, but no quotation that ends a post."""
+
+    def own(found: re.Match[str]) -> str:
+        head, lines = found.group().split("\n")[:2], found.group().split("\n")[2:]
+        if head[0].startswith("_"):
+            return ""
+        above, count = earlier + text[: found.start()], 0
+        while count < len(lines) and _stands(" ".join(lines[: count + 1]), above):
+            count += 1
+        is_last = count == len(lines) and _POST_ENDS.match(text, found.end())
+        return found.group() if is_last or not count else "\n".join(lines[count:])
+
+    return _QUOTES.sub(own, text)
+
+
+def _stands(words: str, above: str) -> bool:
+    pattern = r"\s+".join(map(re.escape, words.split()))
+    return re.search(rf"(?<!\w){pattern}(?!\w)", above) is not None
+
+
 def _recognized(document: str) -> tuple[_Form | None, list[re.Match[str]]]:
     best: tuple[_Form | None, list[re.Match[str]]] = None, []
     if len(_STAMP.findall(document)) < _FEWEST:
@@ -152,9 +174,8 @@ def _group(head: re.Match[str], name: str) -> str:
 
 
 def _turn(document: str, form: _Form, head: re.Match[str], stop: int) -> Turn:
-    text = " ".join(
-        PROGRAM_LINES.sub("", QUOTES.sub("", _EDITED.sub("", document[head.end() : stop]))).split()
-    )
+    said = without_quotes(_EDITED.sub("", document[head.end() : stop]), document[: head.start()])
+    text = " ".join(PROGRAM_LINES.sub("", said).split())
     speaker = _group(head, "label") or _group(head, "speaker")
     is_unnamed = not speaker and not form.is_spoken
     is_notice = _group(head, "program") != "" or is_unnamed or _WHOLE.fullmatch(text) is not None

@@ -11,6 +11,8 @@ import re
 import tomllib
 from pathlib import Path
 
+from precis_text.language import language_of
+
 _ENOUGH = 0.97  # of the letters beyond ASCII that one alphabet must have
 _WESTERN = ("Western European", "cp1252")
 _TABLE = tomllib.loads((Path(__file__).parent / "alphabets.toml").read_text(encoding="utf-8"))
@@ -21,6 +23,9 @@ _FEWEST_BEYOND, _MOST_BEYOND = 2, 0.2  # bytes beyond ASCII of a text, and their
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f\x81\x8d\x8f\x90\x9d]")
 _SIGNS = "’‘“”„«»–—…¿¡°²³¼½¾±×€£·©®™\u00a0•§،؛؟´"
 """Signs of punctuation, which every language may have."""
+_IN_A_WORD = re.compile(
+    "[²³¹º¼½¾][a-zà-öø-ÿœšž]|[a-zà-öø-ÿœšž][¼½¾¿]", re.IGNORECASE
+)  # letters of other sets
 
 
 def guessed(content: bytes) -> tuple[str, str]:
@@ -31,7 +36,7 @@ def guessed(content: bytes) -> tuple[str, str]:
     """
     if east := _of_the_east(content):
         return east
-    for name, codec, letters in _ALPHABETS:
+    for name, codec, letters, *_ in _ALPHABETS:
         if _share(content, codec, letters) >= _ENOUGH:
             return name, codec
     shares = {(name, codec): _share(content, codec, letters) for name, codec, letters in _SCRIPTS}
@@ -40,12 +45,17 @@ def guessed(content: bytes) -> tuple[str, str]:
 
 
 def is_western(content: bytes) -> bool:
-    """Check whether a text that is not UTF-8 is surely Windows-1252: some letters beyond ASCII, all of one alphabet."""
+    """Check whether a text that is not UTF-8 is surely Windows-1252: a language of it, and letters of its alphabet."""
     beyond = sum(byte > 0x7F for byte in content)
     is_text = _FEWEST_BEYOND <= beyond <= _MOST_BEYOND * len(content) and not _CONTROL.search(content)
-    return is_text and any(
-        codec == _WESTERN[1] and _share(content, codec, letters) >= _ENOUGH
-        for _, codec, letters in _ALPHABETS
+    text = content.decode("cp1252", "replace") if is_text else ""
+    if not is_text or _IN_A_WORD.search(text):
+        return False
+    language = language_of(text)
+    return any(
+        language in languages[0].split() and _share(content, codec, letters) >= _ENOUGH
+        for _, codec, letters, *languages in _ALPHABETS
+        if codec == _WESTERN[1]
     )
 
 

@@ -36,6 +36,10 @@ _LABELLED = re.compile(r"[*\s]*[^\W\d][^:：\n]{0,28}[:：]")
 _FEWEST_NAMED = 3  # kinds of labels of a header
 _DATE = re.compile(r"\d{4}|\d{1,2}[.:/-]\d{2}")
 _QUOTE = re.compile(r"\s{0,3}>")
+_CLOCK = re.compile(r"(?<![\d.:])\d{1,2}[:h]\d{2}(?!\d)")
+_OF_A_MAIL = re.compile(rf"\S@\S|(?<!\d)(?:199|20\d)\d(?!\d)|{_CLOCK.pattern}")
+_OF_OLD = re.compile(r"(?<!\d)1(?:[0-8]\d|9[0-6])\d(?!\d)")  # years before mails
+_SENTENCE = re.compile(r"[.!…。！][ \t]*$|\n.*[?？][ \t]*$", re.MULTILINE)  # a question alone may be a title
 
 
 def _any(name: str) -> str:
@@ -48,7 +52,8 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 _PATTERNS = {
-    **{name: rf"[*\s]*{_any(name)}\*?\s?[:：]" for name in ("from", "sent", "to", "subject")},
+    **{name: rf"[*\s]*{_any(name)}\*?\s?[:：]" for name in ("sent", "subject")},
+    **{name: rf"[*\s]*{_any(name)}\*?\s?[:：](?!\*?\s*\d)" for name in ("from", "to")},  # not "From: 10 am"
     "forwarded": rf"\s*-{{2,}}\s?{_any('forwarded')}\s?-{{2,}}\s*|\s*{_any('forwarded')}\s?[:：]?\s*",
     "says": rf"(?:(?<![a-z]){_any('wrote')}.{{0,80}}|\d.{{0,200}}@.{{0,120}}|@.{{0,160}}\d.{{0,80}})[:：]\s*$",
     "begins": rf"[\s\"“]*(?:{_any('begins')}\b|\d|.{{0,60}}<[^<>\s]+@)",
@@ -81,34 +86,65 @@ def is_stub(text: str) -> bool:
 
 
 def as_mail(text: str) -> str:
-    """Return a pasted mail or thread as the content of a mail file; "" for a text that is surely none.
+    """Return a pasted mail or thread as the content of a mail file; "" for a text that is not surely one.
 
-    It starts with a header in a known language, has one within it, or quotes what a person wrote.
+    It starts with a header in a known language, has one within it, or quotes what a person wrote. Lines of the header
+    that no mail has are text.
     """
     lines = text.strip().split("\n")
     head = next((place for place, line in enumerate(lines) if not _LABELLED.match(line)), len(lines))
-    head = head if _named(lines[:head]) >= _FEWEST_NAMED else 0
-    if not head and not any(_begins_old(lines, place) for place in range(1, len(lines))):
+    labels = _labels(lines[:head])
+    is_headed = bool(head and _labels(lines[:1])) and {"from"} < labels and len(labels) >= _FEWEST_NAMED
+    is_headed = is_headed and ("subject" in labels or _has_address(lines[:head]))
+    body = [line for line in lines[:head] if not (is_headed and _labels([line]))] + lines[head:]
+    is_mail = is_headed or any(_begins_old(lines, place) for place in range(1, len(lines)))
+    if not is_mail or not "".join(body).strip():
         return ""
-    named = next((line for line in lines[:head] if _pattern("subject").match(line)), ":")
+    named = next((line for line in lines[:head] if is_headed and _pattern("subject").match(line)), ":")
     subject = Header(re.split("[:：]", named, maxsplit=1)[1].strip(), "utf-8").encode(maxlinelen=0)
-    return f"Subject: {subject}\nContent-Type: text/plain; charset=utf-8\n\n" + "\n".join(lines[head:])
+    return f"Subject: {subject}\nContent-Type: text/plain; charset=utf-8\n\n" + "\n".join(body)
 
 
-def _named(lines: list[str]) -> int:
-    """Count the kinds of labels of a header in some lines: who, when, to whom, about what."""
-    return sum(any(map(_pattern(name).match, lines)) for name in ("from", "sent", "to", "subject"))
+def _labels(lines: list[str]) -> set[str]:
+    """Return the kinds of labels of a header in some lines: who, when, to whom, about what."""
+    return {name for name in ("from", "sent", "to", "subject") if any(map(_pattern(name).match, lines))}
+
+
+def _has_address(lines: list[str]) -> bool:
+    """Check whether the sender or the receiver has an address."""
+    return any("@" in line and _labels([line]) & {"from", "to"} for line in lines)
 
 
 def _begins_old(lines: list[str], place: int) -> bool:
     """Check whether an answered mail surely begins at a line of a text that may be none."""
     before, line = lines[place - 1], lines[place]
     if _QUOTE.match(line):
-        return not _QUOTE.match(before) and _says(lines, place - 1 - (not before.strip())) > 0
-    if line.lstrip().startswith("-"):
-        return _pattern("forwarded").fullmatch(line) is not None
-    is_first = _LABELLED.match(line) and _pattern("from").match(line) and not _LABELLED.match(before)
-    return is_first is True and _named(lines[place : place + 6]) >= _FEWEST_NAMED
+        last = place - 1 - (not before.strip())
+        count = 0 if _QUOTE.match(before) else _says(lines, last)
+        said = " ".join(lines[last - count + 1 : last + 1])
+        is_of_a_mail = count > 0 and _OF_A_MAIL.search(said) is not None and not _OF_OLD.search(said)
+        return is_of_a_mail and _ends_quoted(lines, place, said) and _is_prose(lines[: last - count + 1])
+    if line.lstrip().startswith("-") and _pattern("forwarded").fullmatch(line):
+        return _labels(lines[place + 1 : place + 7]) > {"from"} and _is_prose(lines[:place])
+    if not _LABELLED.match(line) or not _pattern("from").match(line) or _LABELLED.match(before):
+        return False
+    head = [each for each in lines[place : place + 6] if _LABELLED.match(each)]
+    labels, is_timed = _labels(head), any(_CLOCK.search(each) for each in head if _labels([each]) == {"sent"})
+    is_sure = _has_address(head) or ("subject" in labels and is_timed)
+    return is_sure and len(labels) >= _FEWEST_NAMED and _is_prose(lines[:place])
+
+
+def _ends_quoted(lines: list[str], place: int, said: str) -> bool:
+    """Check whether nothing but quotations follows a line, or a mail answers below longer ones."""
+    if all(_QUOTE.match(line) or not line.strip() for line in lines[place:]):
+        return True
+    quoted = sum(len(line) for line in lines if _QUOTE.match(line))
+    return "@" in said and 2 * quoted >= sum(map(len, lines))
+
+
+def _is_prose(lines: list[str]) -> bool:
+    """Check whether lines are more than a title: one of them ends like a sentence."""
+    return _SENTENCE.search("\n".join(lines).strip()) is not None
 
 
 def foreign_lines(

@@ -285,7 +285,7 @@ class Joiner:
 
 def _pieces(line: Line, following: Line) -> tuple[str, str] | None:
     """Return the pieces of a word that a line's end divides; None where the hyphen is part of the text."""
-    first, second = _LAST.search(line.text.lower()), _WORD.match(following.text)
+    first, second = _LAST.search(line.text), _WORD.match(following.text)
     if first is None or second is None or "-" in first.group() or second.group()[0].isupper():
         return None
     return first.group(), second.group().lower()

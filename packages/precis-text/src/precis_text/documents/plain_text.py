@@ -11,18 +11,24 @@ from collections.abc import Sequence
 
 from precis_text.documents.passages import Passages, Writer
 from precis_text.language import language_of
-from precis_text.turns import PROGRAM_LINES, QUOTES, Turn, turns_of, without_stamps
+from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_quotes, without_stamps
 from precis_text.word_patterns import WordPatterns
 
 _DIVIDED = re.compile(
     r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*"
-    r"((?:[yo]|[^\W\d_]{2,}|[^\W\d_](?=['’]))(?:[-'’][^\W\d_]+)*)(?!\w|[-'’./]\w)([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
+    r"((?:[yo]|t(?=-)|[^\W\d_]{2,}|[^\W\d_](?=['’]))(?:[-'’][^\W\d_]+)*)(?!\w|[-'’./]\w)"
+    r"([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
 )
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
 # Languages in which "-" and a small letter on the next line mostly divide a word, but not in French "peut-\nêtre"
 _DIVIDING = ("de", "es", "fr", "it")
-_OWN_HYPHEN = re.compile("(?:ils?|elles?|on|je|vous|nous|là|mêmes?|être|moi)")
+_OPTION = re.compile(r"(?:\A|[\s`'\"(\[])--\Z")  # of a command
+_ROMANCE = ("es", "fr", "it")  # a single letter may stand at a line's end
+_OWN_HYPHEN = re.compile(
+    r"[^\W\d_]+-(?:ils?|elles?|on|je|vous|nous|là|mêmes?|être|moi|t|y|en-\w+|deux|trois|quatre|cinq|six|sept|huit|neuf|"
+    r"dix|onze|douze|treize|quatorze|quinze|seize|monnaie)|(?:est|était|serait|sera|fut|soit)-ce|(?:cel(?:ui|les?)|ceux)-ci"
+)
 _JOINING = ("and", "und", "oder", "sowie", "bzw")  # behind "pre-" and "Vor-"
 _OR, _ET, _INNER = ("or", "to"), ("et", "ou", "y", "o"), 3  # letters of "in" in "mother-in-law"
 # Compounds that are seldom one word; "long-\nterm" keeps its hyphen, and "over-\ncome" and "use-\nless" do not
@@ -31,36 +37,50 @@ _COMPOUND = re.compile(
     r"driven|effective|efficient|free|friendly|funded|income|intensive|known|level|minded|owned|paying|producing|"
     r"prone|quality|range|reaching|related|resistant|scale|shaped|sized|speaking|specific|term|winning|year)"
 )
+_NUMBER = "two|three|four|five|six|seven|eight|nine|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_ENGLISH = re.compile(  # beginnings that are seldom a syllable, and "all-" and "co-" before some words
+    rf"(?:{_NUMBER})-(?!(?:fold|some|teen|ties|een|pence|penn|(?:ty|ths?)(?!\w)))\w+|self-(?!(?:ish|less|same|hood))\w+|"
+    r"half-(?!(?:way|pen))\w+|all-(?:out|round|around|time|star|new|night|day|purpose|inclusive|powerful|important)|"
+    r"co-(?:ops?|author\w*|chair\w*|founde\w+|owne\w+|pilot\w*|worke\w+)|cost-(?:benefit|cutting|saving|sharing)|"
+    r"read-(?:only|out|write)|follow-(?:ups?|on|through)"
+)
 
 
 class DividedWords:
     """The other words of a text, which decide whether a word that the end of a line divides has a hyphen."""
 
     def __init__(self, text: str, pieces: Sequence[tuple[str, str]]) -> None:
-        """Count the words of a text, except the pieces of divided words, which are in small letters."""
+        """Count the words of a text, except the pieces of divided words."""
         self._words = Counter(_WORD.findall(text.lower()))
-        self._words.subtract(piece for pair in pieces for piece in pair)
+        self._words.subtract(piece.lower() for pair in pieces for piece in pair)
         self._language = language_of(text)
         self._common = WordPatterns.learnt().words if self._language == "en" else frozenset()
 
     def hyphen(self, first: str, second: str) -> str:
         """Return what joins the pieces of a divided word: a hyphen, or nothing; "- " in "pre- and postwar"."""
+        is_short = first.isupper() or first in ("x", "e")
+        is_short = is_short and (len(first) > 1 or self._language not in _ROMANCE)
         first, second = first.lower(), re.split("['’]", second.lower())[0]
         whole, parted = self._words[first + second], self._words[f"{first}-{second}"]
         if whole or parted:
             return "-" if parted > whole else ""
-        if self._language == "fr" and _OWN_HYPHEN.fullmatch(second):
+        if self._language == "fr" and _OWN_HYPHEN.fullmatch(f"{first}-{second}"):
             return "-"
-        is_known = self._common and (first in self._common or self._words[first] > 0)
+        is_kept = is_short or (self._language in ("en", None) and _ENGLISH.fullmatch(f"{first}-{second}"))
+        is_known = self._common and (is_kept or first in self._common or self._words[first] > 0)
         if second in _JOINING or second in ((_OR if is_known else ()) if self._common else _ET):
             return "- "
+        if is_kept:
+            return "-"
         inner, hyphen, _ = second.partition("-")
         if hyphen:
             return "-" if inner in self._common and len(inner) <= _INNER else self.hyphen(first, inner)
         return "-" if is_known and _COMPOUND.fullmatch(f"{first}-{second}") else ""
 
     def knows(self, first: str, second: str) -> bool:
-        """Check whether the text has a divided word elsewhere, or its language is one of divided words."""
+        """Check whether a divided word is surely one: by its hyphen, its language, or elsewhere in the text."""
+        if self.hyphen(first, second) == "-":
+            return True
         whole = (first + second).lower()
         is_word = whole in self._common or (self._language in _DIVIDING and min(len(first), len(second)) > 1)
         return is_word or self._words[whole] + self._words[f"{first}-{second}".lower()] > 0
@@ -79,16 +99,19 @@ def with_words_joined(text: str) -> tuple[str, int]:
     if "-\n" not in text and "\u2010" not in text and "\u00ad" not in text and "- \n" not in text:
         return text, 0
     candidates = [found for found in _DIVIDED.finditer(text) if found.group(4)[0].islower()]
-    words = DividedWords(text, [(found[2].lower(), found[4].lower()) for found in candidates])
+    words = DividedWords(text, [(found[2], found[4]) for found in candidates])
     joined = 0
 
     def join(found: re.Match[str]) -> str:
         nonlocal joined
         space, first, hyphen, second, end, _ = found.groups()
-        if not second[0].islower() or (len(candidates) < _FEWEST and not words.knows(first, second)):
+        is_option = _OPTION.search(text, max(0, found.start(2) - 3), found.start(2)) is not None
+        is_sure = is_option or len(candidates) >= _FEWEST or words.knows(first, second)
+        if not second[0].islower() or not is_sure:
             return found.group()
         joined += 1
-        word = f"{first}{words.hyphen(first, second) if hyphen == '-' else ''}{second}{end}"
+        between = "-" if is_option else words.hyphen(first, second)
+        word = f"{first}{between if hyphen == '-' else ''}{second}{end}"
         if found.end() < len(text) and text[found.end()] != "\n":
             return f"{space}{word}\n"
         return f"\n{word}" if space else word  # a line of its own, or the text would get a blank line
@@ -100,14 +123,14 @@ def passages_of(text: str) -> Passages:
     """Return a text as passages. The stamps of a chat or transcript become places, and its notices are left out."""
     if not turns_of(text):
         return Passages(text)
-    text, quotes = QUOTES.subn("", text)
-    text, notices = PROGRAM_LINES.subn("", text)
-    turns, writer = turns_of(text), Writer()
-    if quotes:
+    own = without_quotes(text)
+    plain, notices = PROGRAM_LINES.subn("", own)
+    turns, writer = turns_of(plain), Writer()
+    if own != text:
         writer.notes.append("quotations and signatures of posts left out")
     if not any(turn.speaker for turn in turns):
-        return _spoken(text, turns, notices)
-    writer.add(text[: turns[0].start].strip())
+        return _spoken(plain, turns, notices)
+    writer.add(plain[: turns[0].start].strip())
     between = "\n\n"
     for turn in turns:
         if turn.is_notice:
