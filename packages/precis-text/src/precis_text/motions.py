@@ -56,7 +56,10 @@ def votes_of(texts: Sequence[str], begins: Collection[int], known: Motions) -> d
 
 
 def votes_on_motions(units: Sequence[TextUnit]) -> Mapping[int, int]:
-    """Return the place of the vote on each motion that is written: without it, a motion looks as if it had passed."""
+    """Return the place of the vote on each motion that is written: without it, a motion looks as if it had passed.
+
+    A motion that ends in the words of its vote has it already.
+    """
     known = motions_in()
     texts = ["" if unit.speaker else unit.text for unit in units]
     begins = {place + 1 for place, unit in enumerate(units) if unit.heading}
@@ -64,6 +67,7 @@ def votes_on_motions(units: Sequence[TextUnit]) -> Mapping[int, int]:
     return {
         motion: vote
         for vote, motions in votes.items()
+        if not any(texts[motion].endswith(texts[vote]) for motion in motions)
         for motion in motions
         if known.motions.search(texts[motion])
     }

@@ -20,14 +20,19 @@ def with_votes(source: ScoredText) -> ScoredText:
 
 
 def as_one(source: ScoredText, groups: Sequence[Sequence[int]]) -> ScoredText:
-    """Return a document in which the written units of each group are one, if near; those between are asides."""
+    """Return a document in which the written units of each group are one, if near; those between stay.
+
+    The place is then that of the first unit, unless the units stand side by side.
+    """
     units, scores = [*source.units], [*source.scores]
     for group in groups:
         first, stop = group[0], group[-1] + 1
         told = units[first:stop]
         if len(told) <= _TOGETHER and not any(unit.speaker or unit.aside or unit.heading for unit in told):
             text = " ".join(units[place].text for place in group)
-            units[first:stop] = [replace(unit, aside=True) for unit in told]
-            units[first] = replace(told[0], text=text, stop=told[-1].stop)
-            scores[first] = max(scores[first:stop])
+            scores[first] = max(scores[place] for place in group)
+            for place in group:
+                units[place] = replace(units[place], aside=True)
+            end = told[-1 if len(told) == len(group) else 0].stop
+            units[first] = replace(told[0], text=text, stop=end)
     return replace(source, units=units, scores=scores)
