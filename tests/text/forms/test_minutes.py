@@ -1068,6 +1068,26 @@ def test_a_vote_on_two_motions_has_both() -> None:
     assert lines(f"{AGENDA}{told}", "decisions")[-1] == told
 
 
+@pytest.mark.parametrize(
+    ("reports", "motion"),
+    [
+        (
+            "Die Ärztin empfiehlt allen im Verein eine Kur.\n\nFrau Ott schlägt im Bericht den Steg vor.\n\n",
+            "Herr Pohl beantragt, den Weg zu sperren. Der Antrag wird mit 4 zu 2 Stimmen angenommen.",
+        ),
+        (
+            "Ms Odell proposed that all should swim.\n\nMr Pike moved to buy a boat in 2010.\n\n",
+            "Ms Webb moved to mend the roof. Motion carried 5-1.",
+        ),
+        ("", "The board proposes to mend the roof. All spoke of it. Motion carried 5-1."),
+        ("Ms Odell proposed that all should swim.\n\n", "Ms Webb spoke of the roof. Motion carried 5-1."),
+    ],
+)
+def test_reports_and_motions_of_other_paragraphs_are_not_voted_on(reports: str, motion: str) -> None:
+    begin = "Der Tee im Saal ist kalt." if "Antrag" in motion else "The tea in the hall is cold."
+    assert lines(f"{begin}\n\n{reports}{motion}", "decisions") == [motion.replace("All spoke of it. ", "")]
+
+
 @pytest.mark.parametrize(("document", "failed"), [(AGENDA, "Motion failed 2-3."), (ANTRAG, "abgelehnt.")])
 def test_outlines_and_answers_tell_that_a_motion_failed(document: str, failed: str) -> None:
     units = extraction_units(document)

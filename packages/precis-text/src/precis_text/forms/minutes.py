@@ -232,9 +232,9 @@ def _votes(said: Sequence[Statement], source: ScoredText, known: Cues) -> dict[i
     texts = [plain(each) for each in said]
     return {
         place: motions
-        for place, motions in votes_of(texts, begins, known.moved).items()
+        for place, motions in votes_of(said, texts, begins, known.moved).items()
         if not (said[place].speaker and known.is_hollow(texts[place]))
-        if not said[place].speaker or known.moved.motions.search(texts[motions[0]])
+        if not said[place].speaker or known.moved.moves(texts[motions[0]])
     }
 
 
