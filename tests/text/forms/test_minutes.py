@@ -1141,6 +1141,15 @@ def test_who_accepts_a_task_says_when_it_is_done() -> None:
         (GERMAN, "Bernd: Der Ausflug im Mai ist abgesagt.", ["decisions"]),
         (GERMAN, "Bernd: Während des Sturms wurden neun Fahrten abgesagt.", []),
         (GERMAN, "Bernd: Es wurden neun Fahrten abgesagt.", []),
+        (ENGLISH, "Bob: The bus trip is cancelled.", ["decisions"]),
+        (ENGLISH, "Bob: The picnic is cancelled and we need another date.", ["decisions"]),
+        (ENGLISH, "Bob: Our bus was cancelled.", []),
+        (ENGLISH, "Bob: My flight is postponed to Friday.", []),
+        (ENGLISH, "Bob: The play was postponed, so we drank tea.", []),
+        (ENGLISH, "Bob: The play was cancelled and we walked home.", []),
+        (GERMAN, "Bernd: Unser Flug wurde abgesagt.", []),
+        (GERMAN, "Bernd: Das Spiel wurde abgesagt und wir tranken Tee.", []),
+        (GERMAN, "Bernd: Das Spiel wurde verschoben, also warteten wir.", []),
     ],
 )
 def test_what_a_storm_cancelled_is_no_decision(before: str, said: str, parts: list[str]) -> None:
