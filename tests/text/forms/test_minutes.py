@@ -1204,6 +1204,15 @@ def test_a_name_before_a_task_is_its_owner_if_it_is_among_those_present(
         (GERMAN, "Das Amt des Zeugwarts bleibt vorerst unbesetzt.", ["questions"]),
         (ENGLISH, "Ms Ode was unanimously elected treasurer.", ["decisions"]),
         (ENGLISH, "Ms Ode was elected to the senate in 1998.", []),
+        (ENGLISH, "Ms Ode was elected treasurer with 53 votes.", ["decisions"]),
+        (ENGLISH, "Ms Ode was elected treasurer when the sailors founded the club.", []),
+        (ENGLISH, "Ms Ode was elected with 30 votes and served it well.", []),
+        (ENGLISH, "Delegates are elected by 4 towns.", []),
+        (ENGLISH, "In 2011 a motion to sell the boats was made by Pike. The motion failed.", []),
+        (ENGLISH, "In 2011 the motion to sell the boats failed.", []),
+        (ENGLISH, "A motion to sell the boats was made by Pike. The motion failed.", ["decisions"]),
+        (GERMAN, "Frau Ott wurde zur Kassenwartin gewählt, als der Verein noch klein war.", []),
+        (GERMAN, "Im Jahr 2011 beantragte Herr Pohl den Verkauf der Boote. Der Antrag wurde abgelehnt.", []),
     ],
 )
 def test_elections_and_votes_in_long_sentences_are_decisions(

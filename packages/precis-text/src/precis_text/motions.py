@@ -31,6 +31,7 @@ class Motions:
 
     motions: re.Pattern[str]
     proposals: re.Pattern[str]
+    past: re.Pattern[str]
     votes: re.Pattern[str]
 
     def moves(self, text: str) -> bool:
@@ -45,7 +46,7 @@ def motions_in(*codes: str) -> Motions:
     return Motions(
         *(
             re.compile("|".join(f"(?:{each})" for record in records for each in record[name]), re.IGNORECASE)
-            for name in ("motions", "proposals", "votes")
+            for name in ("motions", "proposals", "past", "votes")
         )
     )
 

@@ -208,7 +208,8 @@ def _line(
     if place in votes:
         motions = [said[motion] for motion in votes[place]]
         motion = replace(motions[0], text=" ".join(each.text for each in motions))
-        return _shown(replace(said[place], asked=motion), "decisions", source)
+        is_past = known.moved.past.search(motion.text)
+        return None if is_past else _shown(replace(said[place], asked=motion), "decisions", source)
     if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
     told = with_question(said, place, lambda at: at in replies or _stays_open(said, at, source, known))
