@@ -1262,6 +1262,22 @@ def test_who_is_asked_by_name_may_answer_after_others(chat: str, actions: list[s
             ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
         ),
         (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We live far from it.",
+            ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
+        ),
+        (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We bought it too late.",
+            ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
+        ),
+        (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We always meet in the hall.",
+            ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
+        ),
+        (
+            f"{GERMAN}\nBernd: Sollen wir das Bad bis Mai schließen?\nCem: Einverstanden. Wir wohnen weit weg.",
+            ["[Beitrag 2] Bernd: Sollen wir das Bad bis Mai schließen? (einverstanden: Cem)"],
+        ),
+        (
             f"{GERMAN}\nBernd: Sollen wir das Bad bis Mai schließen?\nCem: Einverstanden. Wir leeren es im Januar.",
             ["[Beitrag 3] Bernd: Sollen wir das Bad bis Mai schließen? – Cem: Wir leeren es im Januar."],
         ),
