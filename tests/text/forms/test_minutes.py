@@ -1123,11 +1123,30 @@ def test_a_date_is_told_whole_or_not_at_all(before: str, said: str, due: str) ->
     assert action.due == due
 
 
-def test_who_accepts_a_task_says_when_it_is_done() -> None:
-    said = "Ann: Can you print the list by Monday, Bob?\nBob: Sure, by Tuesday."
-    assert lines(said, "actions") == [
-        "[turn 1] Ann: Can you print the list by Monday, Bob? (owner: Bob; due: by Tuesday)"
-    ]
+@pytest.mark.parametrize(
+    ("answer", "due"),
+    [
+        ("Sure, by Tuesday.", "by Tuesday"),
+        ("Sure, one copy by Tuesday.", "by Tuesday"),
+        ("Sure, we are closed on Tuesday.", "by Monday"),
+        ("Sure. I'll do it by Tuesday.", "by Tuesday"),
+        ("Sure. I could not get ink before Tuesday, but it is here.", "by Monday"),
+        ("Sure, I was ill today.", "by Monday"),
+        ("Sure. The shop is closed until Tuesday.", "by Monday"),
+        ("Sure, you will have it on Tuesday.", ""),
+        ("Sure, I'll do it, but not before Tuesday.", ""),
+    ],
+)
+def test_who_accepts_a_task_says_when_it_is_done(answer: str, due: str) -> None:
+    told = f"owner: Bob; due: {due}" if due else "owner: Bob"
+    said = f"Ann: Can you print the list by Monday, Bob?\nBob: {answer}"
+    assert lines(said, "actions")[:1] == [f"[turn 1] Ann: Can you print the list by Monday, Bob? ({told})"]
+
+
+@pytest.mark.parametrize(("end", "due"), [("(1.2)", ""), ("(1/2)", "1/2"), ("– 1.2.", "1.2.")])
+def test_a_number_of_a_version_is_no_date(end: str, due: str) -> None:
+    (action,) = minutes(f"The tea is cold.\n\nActions\n\n- Notes of version 2.0 {end}").lines[-1:]
+    assert (action.part, action.due) == ("actions", due)
 
 
 @pytest.mark.parametrize(

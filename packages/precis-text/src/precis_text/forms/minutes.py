@@ -38,6 +38,7 @@ _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its ce
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
 _NEAR = 12  # statements after a request that names somebody among which the answer is looked for
+_ASSENT = 3  # most words beside the date in an answer that gives nothing else
 _LATER = 6  # statements after the reply that may do so
 
 
@@ -219,8 +220,9 @@ def _line(
         return _shown(said[place], "questions", source)
     owner = said[replies[place]].speaker if place in replies else _owner(said, place, known)
     if owner is not None:
-        answer = _turn(said, replies[place]) if place in replies else ""
-        return _shown(told, "actions", source, owner=owner, due=_due(statement, answer, known))
+        answer = _dated_answer(said, replies[place], known) if place in replies else ""
+        due = "" if answer is None else _due(statement, answer, known)
+        return _shown(told, "actions", source, owner=owner, due=due)
     if known.decides(statement) and not _is_objected(said, place, known):
         return _shown(told, "decisions", source)
     return None
@@ -265,10 +267,22 @@ def _due(request: str, answer: str, known: Cues) -> str:
     return named[0] if len({*map(str.lower, named)}) == 1 else ""
 
 
-def _turn(said: Sequence[Statement], place: int) -> str:
-    """Return a statement with the rest of its turn."""
-    turn = takewhile(lambda each: each.turn == said[place].turn, said[place : place + _LATER])
-    return " ".join(map(plain, turn))
+def _dated_answer(said: Sequence[Statement], place: int, known: Cues) -> str | None:
+    """Return the sentences of an accepting turn whose dates are those of the task; None if that is not sure.
+
+    "Yes, a draft by noon." and "I'll do it by noon." have such dates, "I was away today." has none.
+    """
+    taken = []
+    for each in takewhile(lambda each: each.turn == said[place].turn, said[place : place + _LATER]):
+        text = plain(each)
+        bare, is_elsewhen = known.undated(text), known.elsewhen.search(text) is not None
+        promises = known.promises.search(text) is not None
+        is_short = len(unicode_words(bare)) <= _ASSENT and each is said[place]
+        if (promises or is_short or known.is_hollow(bare)) and not is_elsewhen:
+            taken.append(text)
+        elif bare != text and (promises or (each is said[place] and not is_elsewhen)):
+            return None
+    return " ".join(taken)
 
 
 def _headed(said: Sequence[Statement], place: int, source: ScoredText) -> str:
