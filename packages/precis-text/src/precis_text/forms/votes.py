@@ -24,7 +24,7 @@ def with_votes(source: ScoredText) -> ScoredText:
 def as_one(source: ScoredText, groups: Sequence[Sequence[int]]) -> ScoredText:
     """Return a document in which the written units of each group are one, if near; those between stay.
 
-    The place is then that of the first unit, unless the units stand side by side.
+    The place is that of the first unit, or of all if none is between them.
     """
     units, scores = [*source.units], [*source.scores]
     for group in groups:
