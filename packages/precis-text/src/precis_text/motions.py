@@ -9,20 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
-from typing import Protocol
 
 from precis_text.units import TextUnit
 
 _DEFAULT = "en"
-
-
-class Placed(Protocol):
-    """A sentence of a document: `document[start:stop]`."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def stop(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,7 @@ def motions_in(*codes: str) -> Motions:
 
 
 def votes_of(
-    said: Sequence[Placed], texts: Sequence[str], begins: Collection[int], known: Motions
+    units: Sequence[TextUnit], texts: Sequence[str], begins: Collection[int], known: Motions
 ) -> dict[int, list[int]]:
     """Return the place of each vote that does not say what it is about, with those of its motions, if it has any.
 
@@ -61,7 +51,7 @@ def votes_of(
     moved. Without either, the sentence before takes its place, unless it is a vote.
     """
     found: dict[int, list[int]] = {}
-    apart = {place for place, (one, two) in enumerate(pairwise(said), 1) if two.start - one.stop > 1}
+    apart = {place for place, (one, two) in enumerate(pairwise(units), 1) if two.start - one.stop > 1}
     motions, proposed, last, part = list[int](), -1, -1, 0
     for place, text in enumerate(texts):
         motions, proposed, last = ([], -1, place - 1) if place in begins else (motions, proposed, last)

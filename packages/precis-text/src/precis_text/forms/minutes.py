@@ -38,8 +38,8 @@ _ROW = re.compile(r"^[^\n]* \| [^\n]*", re.MULTILINE)  # of a table, with its ce
 _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
 _NEAR = 12  # statements after a request that names somebody among which the answer is looked for
-_ASSENT = 3  # most words beside the date in an answer that gives nothing else
 _LATER = 6  # statements after the reply that may do so
+_ASSENT = 3  # most words beside the date in an answer that gives nothing else
 
 
 @final
@@ -232,10 +232,10 @@ def _votes(said: Sequence[Statement], source: ScoredText, known: Cues) -> dict[i
     """Return the votes with their motions; in a conversation without those that only agree, as assents do."""
     above = [source.units[said[place - 1].unit : said[place].unit] for place in range(len(said))]
     begins = [place for place, units in enumerate(above) if any(unit.heading for unit in units)]
-    texts = [plain(each) for each in said]
+    texts, units = [plain(each) for each in said], [source.units[each.unit] for each in said]
     return {
         place: motions
-        for place, motions in votes_of(said, texts, begins, known.moved).items()
+        for place, motions in votes_of(units, texts, begins, known.moved).items()
         if not (said[place].speaker and known.is_hollow(texts[place]))
         if not said[place].speaker or known.moved.moves(texts[motions[0]])
     }

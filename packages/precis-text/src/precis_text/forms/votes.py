@@ -15,9 +15,8 @@ _TOGETHER = 4  # most sentences from the first to the last of a group
 def with_votes(source: ScoredText) -> ScoredText:
     """Return a document in which each written vote is one unit with its motions."""
     begins = {place + 1 for place, unit in enumerate(source.units) if unit.heading}
-    votes = votes_of(
-        source.units, [unit.text for unit in source.units], begins, cues_of(source.document).moved
-    )
+    texts = [unit.text for unit in source.units]
+    votes = votes_of(source.units, texts, begins, cues_of(source.document).moved)
     return as_one(source, [[*motions, vote] for vote, motions in votes.items()])
 
 
