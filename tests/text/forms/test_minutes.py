@@ -1068,6 +1068,26 @@ def test_a_vote_on_two_motions_has_both() -> None:
     assert lines(f"{AGENDA}{told}", "decisions")[-1] == told
 
 
+@pytest.mark.parametrize(
+    ("reports", "motion"),
+    [
+        (
+            "Die Ärztin empfiehlt allen im Verein eine Kur.\n\nFrau Ott schlägt im Bericht den Steg vor.\n\n",
+            "Herr Pohl beantragt, den Weg zu sperren. Der Antrag wird mit 4 zu 2 Stimmen angenommen.",
+        ),
+        (
+            "Ms Odell proposed that all should swim.\n\nMr Pike moved to buy a boat in 2010.\n\n",
+            "Ms Webb moved to mend the roof. Motion carried 5-1.",
+        ),
+        ("", "The board proposes to mend the roof. All spoke of it. Motion carried 5-1."),
+        ("Ms Odell proposed that all should swim.\n\n", "Ms Webb spoke of the roof. Motion carried 5-1."),
+    ],
+)
+def test_reports_and_motions_of_other_paragraphs_are_not_voted_on(reports: str, motion: str) -> None:
+    begin = "Der Tee im Saal ist kalt." if "Antrag" in motion else "The tea in the hall is cold."
+    assert lines(f"{begin}\n\n{reports}{motion}", "decisions") == [motion.replace("All spoke of it. ", "")]
+
+
 @pytest.mark.parametrize(("document", "failed"), [(AGENDA, "Motion failed 2-3."), (ANTRAG, "abgelehnt.")])
 def test_outlines_and_answers_tell_that_a_motion_failed(document: str, failed: str) -> None:
     units = extraction_units(document)
@@ -1103,11 +1123,30 @@ def test_a_date_is_told_whole_or_not_at_all(before: str, said: str, due: str) ->
     assert action.due == due
 
 
-def test_who_accepts_a_task_says_when_it_is_done() -> None:
-    said = "Ann: Can you print the list by Monday, Bob?\nBob: Sure, by Tuesday."
-    assert lines(said, "actions") == [
-        "[turn 1] Ann: Can you print the list by Monday, Bob? (owner: Bob; due: by Tuesday)"
-    ]
+@pytest.mark.parametrize(
+    ("answer", "due"),
+    [
+        ("Sure, by Tuesday.", "by Tuesday"),
+        ("Sure, one copy by Tuesday.", "by Tuesday"),
+        ("Sure, we are closed on Tuesday.", "by Monday"),
+        ("Sure. I'll do it by Tuesday.", "by Tuesday"),
+        ("Sure. I could not get ink before Tuesday, but it is here.", "by Monday"),
+        ("Sure, I was ill today.", "by Monday"),
+        ("Sure. The shop is closed until Tuesday.", "by Monday"),
+        ("Sure, you will have it on Tuesday.", ""),
+        ("Sure, I'll do it, but not before Tuesday.", ""),
+    ],
+)
+def test_who_accepts_a_task_says_when_it_is_done(answer: str, due: str) -> None:
+    told = f"owner: Bob; due: {due}" if due else "owner: Bob"
+    said = f"Ann: Can you print the list by Monday, Bob?\nBob: {answer}"
+    assert lines(said, "actions")[:1] == [f"[turn 1] Ann: Can you print the list by Monday, Bob? ({told})"]
+
+
+@pytest.mark.parametrize(("end", "due"), [("(1.2)", ""), ("(1/2)", "1/2"), ("– 1.2.", "1.2.")])
+def test_a_number_of_a_version_is_no_date(end: str, due: str) -> None:
+    (action,) = minutes(f"The tea is cold.\n\nActions\n\n- Notes of version 2.0 {end}").lines[-1:]
+    assert (action.part, action.due) == ("actions", due)
 
 
 @pytest.mark.parametrize(
@@ -1121,6 +1160,15 @@ def test_who_accepts_a_task_says_when_it_is_done() -> None:
         (GERMAN, "Bernd: Der Ausflug im Mai ist abgesagt.", ["decisions"]),
         (GERMAN, "Bernd: Während des Sturms wurden neun Fahrten abgesagt.", []),
         (GERMAN, "Bernd: Es wurden neun Fahrten abgesagt.", []),
+        (ENGLISH, "Bob: The bus trip is cancelled.", ["decisions"]),
+        (ENGLISH, "Bob: The picnic is cancelled and we need another date.", ["decisions"]),
+        (ENGLISH, "Bob: Our bus was cancelled.", []),
+        (ENGLISH, "Bob: My flight is postponed to Friday.", []),
+        (ENGLISH, "Bob: The play was postponed, so we drank tea.", []),
+        (ENGLISH, "Bob: The play was cancelled and we walked home.", []),
+        (GERMAN, "Bernd: Unser Flug wurde abgesagt.", []),
+        (GERMAN, "Bernd: Das Spiel wurde abgesagt und wir tranken Tee.", []),
+        (GERMAN, "Bernd: Das Spiel wurde verschoben, also warteten wir.", []),
     ],
 )
 def test_what_a_storm_cancelled_is_no_decision(before: str, said: str, parts: list[str]) -> None:
@@ -1175,6 +1223,15 @@ def test_a_name_before_a_task_is_its_owner_if_it_is_among_those_present(
         (GERMAN, "Das Amt des Zeugwarts bleibt vorerst unbesetzt.", ["questions"]),
         (ENGLISH, "Ms Ode was unanimously elected treasurer.", ["decisions"]),
         (ENGLISH, "Ms Ode was elected to the senate in 1998.", []),
+        (ENGLISH, "Ms Ode was elected treasurer with 53 votes.", ["decisions"]),
+        (ENGLISH, "Ms Ode was elected treasurer when the sailors founded the club.", []),
+        (ENGLISH, "Ms Ode was elected with 30 votes and served it well.", []),
+        (ENGLISH, "Delegates are elected by 4 towns.", []),
+        (ENGLISH, "In 2011 a motion to sell the boats was made by Pike. The motion failed.", []),
+        (ENGLISH, "In 2011 the motion to sell the boats failed.", []),
+        (ENGLISH, "A motion to sell the boats was made by Pike. The motion failed.", ["decisions"]),
+        (GERMAN, "Frau Ott wurde zur Kassenwartin gewählt, als der Verein noch klein war.", []),
+        (GERMAN, "Im Jahr 2011 beantragte Herr Pohl den Verkauf der Boote. Der Antrag wurde abgelehnt.", []),
     ],
 )
 def test_elections_and_votes_in_long_sentences_are_decisions(
@@ -1224,6 +1281,22 @@ def test_who_is_asked_by_name_may_answer_after_others(chat: str, actions: list[s
             ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
         ),
         (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We live far from it.",
+            ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
+        ),
+        (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We bought it too late.",
+            ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
+        ),
+        (
+            "Ann: Should we close the pool until May?\nBob: Agreed. We always meet in the hall.",
+            ["[turn 1] Ann: Should we close the pool until May? (agreed: Bob)"],
+        ),
+        (
+            f"{GERMAN}\nBernd: Sollen wir das Bad bis Mai schließen?\nCem: Einverstanden. Wir wohnen weit weg.",
+            ["[Beitrag 2] Bernd: Sollen wir das Bad bis Mai schließen? (einverstanden: Cem)"],
+        ),
+        (
             f"{GERMAN}\nBernd: Sollen wir das Bad bis Mai schließen?\nCem: Einverstanden. Wir leeren es im Januar.",
             ["[Beitrag 3] Bernd: Sollen wir das Bad bis Mai schließen? – Cem: Wir leeren es im Januar."],
         ),
@@ -1252,6 +1325,9 @@ def test_a_question_within_a_message_stays_open_and_its_reply_is_no_topic() -> N
         (GERMAN, "ich ruf Montag an und hol das Zelt am 28.", "Bernd", ""),
         (GERMAN, "Ich kann zwei Kuchen backen", "Bernd", ""),
         (ENGLISH, "I can bring two cakes", "Bernd", ""),
+        (ENGLISH, "I can get the keys tomorrow", "Bernd", "tomorrow"),
+        (ENGLISH, "I can bring some soup", "Bernd", ""),
+        (ENGLISH, "ill call the baker", "Bernd", ""),
         (ENGLISH, "ill order the tent tomorrow", "Bernd", "tomorrow"),
     ],
 )
@@ -1265,6 +1341,19 @@ def test_a_promise_of_a_chat_is_an_action(before: str, said: str, owner: str, du
     [
         (GERMAN, "Ich kann leider nicht kommen"),
         (GERMAN, "Ich kann nur am Abend backen"),
+        (GERMAN, "Ich kann da nichts machen"),
+        (GERMAN, "Ich kann mit dem Bus fahren"),
+        (ENGLISH, "I can get here by tram, it is near."),
+        (ENGLISH, "I can make it."),
+        (ENGLISH, "I can make Monday but not Friday."),
+        (ENGLISH, "I can make the meeting."),
+        (ENGLISH, "I can get a bit cold at night."),
+        (ENGLISH, "I can bring nothing, alas."),
+        (ENGLISH, "I can take the bus."),
+        (ENGLISH, "It is near, so that I can bring the cat."),
+        (ENGLISH, "I'll call in sick."),
+        (ENGLISH, "ill call in sick on Monday"),
+        (ENGLISH, "ill get home late"),
         (ENGLISH, "I can see you"),
     ],
 )

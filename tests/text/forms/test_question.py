@@ -557,3 +557,22 @@ def test_a_message_that_corrects_an_answer_is_shown_rather_than_that_answer(
 )
 def test_a_written_question_is_shown_with_its_answer(page: str, question: str, told: str) -> None:
     assert told in answer(page, question).text
+
+
+@pytest.mark.parametrize(
+    ("question", "answer_of_it"),
+    [
+        ("What did the fire chief want?", "The fire chief wanted wider lorries."),
+        (
+            "Was the ban on Elm Street approved?",
+            "Ms Lee moved to ban stalls on Elm Street. Motion failed 2-4.",
+        ),
+    ],
+)
+def test_what_is_said_between_a_motion_and_its_vote_stays_and_the_vote_is_told_once(
+    question: str, answer_of_it: str
+) -> None:
+    told = "Ms Lee moved to ban stalls on Elm Street. The fire chief wanted wider lorries. Motion failed 2-4."
+    found = answer(f"Minutes\n\n{told}\n\nThe library opens at nine. The roof is dry again.", question).text
+    assert answer_of_it in found
+    assert found.count("Motion failed") <= 1

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 from precis_text.units import TextUnit
 
@@ -16,10 +17,15 @@ _DEFAULT = "en"
 
 @dataclass(frozen=True)
 class Motions:
-    """The words of a language, or of several, for what is moved and for the result of a vote."""
+    """The words of a language, or of several, for what is moved or proposed and for the result of a vote."""
 
     motions: re.Pattern[str]
+    proposals: re.Pattern[str]
+    past: re.Pattern[str]
     votes: re.Pattern[str]
+
+    def moves(self, text: str) -> bool:
+        return any(each.search(text) for each in (self.motions, self.proposals))
 
 
 @cache
@@ -30,40 +36,53 @@ def motions_in(*codes: str) -> Motions:
     return Motions(
         *(
             re.compile("|".join(f"(?:{each})" for record in records for each in record[name]), re.IGNORECASE)
-            for name in ("motions", "votes")
+            for name in ("motions", "proposals", "past", "votes")
         )
     )
 
 
-def votes_of(texts: Sequence[str], begins: Collection[int], known: Motions) -> dict[int, list[int]]:
+def votes_of(
+    units: Sequence[TextUnit], texts: Sequence[str], begins: Collection[int], known: Motions
+) -> dict[int, list[int]]:
     """Return the place of each vote that does not say what it is about, with those of its motions, if it has any.
 
-    They are those since the last vote, and since a section began. Two motions may be amendments or rivals, so that both
-    are needed. Without a motion, the sentence before takes its place, unless it is a vote.
+    It is the last one since the last vote, and since a section began. Others of its paragraph may be amendments or
+    rivals, so that all are needed. A mere proposal counts right before the vote, or in its paragraph if nothing is
+    moved. Without either, the sentence before takes its place, unless it is a vote.
     """
     found: dict[int, list[int]] = {}
-    motions, last = list[int](), -1
+    apart = {place for place, (one, two) in enumerate(pairwise(units), 1) if two.start - one.stop > 1}
+    motions, proposed, last, part = list[int](), -1, -1, 0
     for place, text in enumerate(texts):
-        motions, last = ([], place - 1) if place in begins else (motions, last)
+        motions, proposed, last = ([], -1, place - 1) if place in begins else (motions, proposed, last)
+        part = place if place in apart else part
         is_vote = known.votes.search(text) is not None
-        if is_vote and (before := motions or [*range(max(place - 1, last + 1), place)]):
+        is_near = proposed > last and (proposed == place - 1 or (not motions and proposed >= part))
+        told = motions + [proposed] * is_near
+        if is_vote and (before := told or [*range(max(place - 1, last + 1), place)]):
             found[place] = before
         if is_vote:
             motions, last = [], place
         elif known.motions.search(text):
-            motions.append(place)
+            motions = [*(each for each in motions if each >= part), place]
+        elif known.proposals.search(text):
+            proposed = place
     return found
 
 
 def votes_on_motions(units: Sequence[TextUnit]) -> Mapping[int, int]:
-    """Return the place of the vote on each motion that is written: without it, a motion looks as if it had passed."""
+    """Return the place of the vote on each motion that is written: without it, a motion looks as if it had passed.
+
+    A motion that ends in the words of its vote has it already.
+    """
     known = motions_in()
     texts = ["" if unit.speaker else unit.text for unit in units]
     begins = {place + 1 for place, unit in enumerate(units) if unit.heading}
-    votes = votes_of(texts, begins, known)
+    votes = votes_of(units, texts, begins, known)
     return {
         motion: vote
         for vote, motions in votes.items()
+        if not any(texts[motion].endswith(texts[vote]) for motion in motions)
         for motion in motions
-        if known.motions.search(texts[motion])
+        if known.moves(texts[motion])
     }

@@ -45,6 +45,7 @@ class Cues:
     declines: re.Pattern[str]
     unknown: re.Pattern[str]
     assigned: Sequence[re.Pattern[str]]
+    elsewhen: re.Pattern[str]
     due: Sequence[re.Pattern[str]]
     agrees: re.Pattern[str]
     proposals: re.Pattern[str]

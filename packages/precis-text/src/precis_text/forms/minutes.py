@@ -39,6 +39,7 @@ _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
 _NEAR = 12  # statements after a request that names somebody among which the answer is looked for
 _LATER = 6  # statements after the reply that may do so
+_ASSENT = 3  # most words beside the date in an answer that gives nothing else
 
 
 @final
@@ -208,7 +209,8 @@ def _line(
     if place in votes:
         motions = [said[motion] for motion in votes[place]]
         motion = replace(motions[0], text=" ".join(each.text for each in motions))
-        return _shown(replace(said[place], asked=motion), "decisions", source)
+        is_past = known.moved.past.search(motion.text)
+        return None if is_past else _shown(replace(said[place], asked=motion), "decisions", source)
     if len(statement.split()) < _FEWEST_WORDS or known.is_hollow(statement):
         return None
     told = with_question(said, place, lambda at: at in replies or _stays_open(said, at, source, known))
@@ -218,8 +220,9 @@ def _line(
         return _shown(said[place], "questions", source)
     owner = said[replies[place]].speaker if place in replies else _owner(said, place, known)
     if owner is not None:
-        answer = _turn(said, replies[place]) if place in replies else ""
-        return _shown(told, "actions", source, owner=owner, due=_due(statement, answer, known))
+        answer = _dated_answer(said, replies[place], known) if place in replies else ""
+        due = "" if answer is None else _due(statement, answer, known)
+        return _shown(told, "actions", source, owner=owner, due=due)
     if known.decides(statement) and not _is_objected(said, place, known):
         return _shown(told, "decisions", source)
     return None
@@ -229,12 +232,12 @@ def _votes(said: Sequence[Statement], source: ScoredText, known: Cues) -> dict[i
     """Return the votes with their motions; in a conversation without those that only agree, as assents do."""
     above = [source.units[said[place - 1].unit : said[place].unit] for place in range(len(said))]
     begins = [place for place, units in enumerate(above) if any(unit.heading for unit in units)]
-    texts = [plain(each) for each in said]
+    texts, units = [plain(each) for each in said], [source.units[each.unit] for each in said]
     return {
         place: motions
-        for place, motions in votes_of(texts, begins, known.moved).items()
+        for place, motions in votes_of(units, texts, begins, known.moved).items()
         if not (said[place].speaker and known.is_hollow(texts[place]))
-        if not said[place].speaker or known.moved.motions.search(texts[motions[0]])
+        if not said[place].speaker or known.moved.moves(texts[motions[0]])
     }
 
 
@@ -264,10 +267,22 @@ def _due(request: str, answer: str, known: Cues) -> str:
     return named[0] if len({*map(str.lower, named)}) == 1 else ""
 
 
-def _turn(said: Sequence[Statement], place: int) -> str:
-    """Return a statement with the rest of its turn."""
-    turn = takewhile(lambda each: each.turn == said[place].turn, said[place : place + _LATER])
-    return " ".join(map(plain, turn))
+def _dated_answer(said: Sequence[Statement], place: int, known: Cues) -> str | None:
+    """Return the sentences of an accepting turn whose dates are those of the task; None if that is not sure.
+
+    "Yes, a draft by noon." and "I'll do it by noon." have such dates, "I was away today." has none.
+    """
+    taken = []
+    for each in takewhile(lambda each: each.turn == said[place].turn, said[place : place + _LATER]):
+        text = plain(each)
+        bare, is_elsewhen = known.undated(text), known.elsewhen.search(text) is not None
+        promises = known.promises.search(text) is not None
+        is_short = len(unicode_words(bare)) <= _ASSENT and each is said[place]
+        if (promises or is_short or known.is_hollow(bare)) and not is_elsewhen:
+            taken.append(text)
+        elif bare != text and (promises or (each is said[place] and not is_elsewhen)):
+            return None
+    return " ".join(taken)
 
 
 def _headed(said: Sequence[Statement], place: int, source: ScoredText) -> str:

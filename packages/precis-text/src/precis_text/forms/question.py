@@ -118,7 +118,7 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
     are not asides here (see `named_rows`).
     """
-    ends, source = [unit.stop for unit in source.units], as_one(with_votes(source), _answered(source))
+    alone, source = [unit.text for unit in source.units], as_one(with_votes(source), _answered(source))
     rows = _rows(source)
     heads = [split_sentences(source.passages.at(unit.start).heading) for unit in source.units]
     read = [
@@ -133,7 +133,7 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     ]
     cells = {place for place, unit in enumerate(read) if CELLS in unit.text}
     texts = [rows.get(place, unit.text) for place, unit in enumerate(read)]
-    for place in (place for place, unit in enumerate(read) if unit.stop > ends[place]):  # votes
+    for place in (place for place, unit in enumerate(read) if unit.text != alone[place]):  # votes
         item = next((unit.text for unit in source.units[:place][::-1] if unit.heading), "")  # of the agenda
         texts[place] = f"{item} {texts[place]}"
     found = match(question, texts, cells)
