@@ -78,6 +78,19 @@ def test_a_motion_whose_vote_does_not_fit_is_not_shown_alone() -> None:
     assert extract(MINUTES, [0.9, 0.3, 0.0, 0.8, 0.0], words=11) == "All spoke of it."
 
 
+@pytest.mark.parametrize("told", ["All were in favor.", "The council voted 5-0 for it.", "He withdrew it."])
+def test_a_motion_that_was_voted_on_in_other_words_has_not_the_vote_on_the_next_one(told: str) -> None:
+    units = extraction_units(
+        f"Mr. Po moved to buy the wall. {told} Ms. Ray moved to sell the quay. Motion failed 2-3."
+    )
+    assert votes_on_motions(units) == {2: 3}
+
+
+def test_a_motion_that_was_not_carried_has_its_vote() -> None:
+    units = extraction_units("Mr. Po moved to buy the wall. The motion was not carried. The quay is old.")
+    assert votes_on_motions(units) == {0: 1}
+
+
 def test_a_vote_in_another_section_is_not_about_a_motion() -> None:
     units = extraction_units(MINUTES.replace(" All spoke of it. ", "\n\nThe old quay\n\n"))
     assert [unit.heading for unit in units] == [False, True, False, False, False]

@@ -22,6 +22,7 @@ class Motions:
     motions: re.Pattern[str]
     proposals: re.Pattern[str]
     past: re.Pattern[str]
+    closed: re.Pattern[str]
     votes: re.Pattern[str]
 
     def moves(self, text: str) -> bool:
@@ -36,7 +37,7 @@ def motions_in(*codes: str) -> Motions:
     return Motions(
         *(
             re.compile("|".join(f"(?:{each})" for record in records for each in record[name]), re.IGNORECASE)
-            for name in ("motions", "proposals", "past", "votes")
+            for name in ("motions", "proposals", "past", "closed", "votes")
         )
     )
 
@@ -47,12 +48,12 @@ def votes_of(
     """Return the place of each vote that does not say what it is about, with those of its motions, if it has any.
 
     It is the last one since the last vote, and since a section began. Others of its paragraph may be amendments or
-    rivals, so that all are needed. A mere proposal counts right before the vote, or in its paragraph if nothing is
+    rivals, so that all are needed, unless what is between may be a vote in other words. A mere proposal counts right before the vote, or in its paragraph if nothing is
     moved. Without either, the sentence before takes its place, unless it is a vote.
     """
     found: dict[int, list[int]] = {}
     apart = {place for place, (one, two) in enumerate(pairwise(units), 1) if two.start - one.stop > 1}
-    motions, proposed, last, part = list[int](), -1, -1, 0
+    motions, proposed, last, closed, part = list[int](), -1, -1, -1, 0
     for place, text in enumerate(texts):
         motions, proposed, last = ([], -1, place - 1) if place in begins else (motions, proposed, last)
         part = place if place in apart else part
@@ -64,9 +65,12 @@ def votes_of(
         if is_vote:
             motions, last = [], place
         elif known.motions.search(text):
-            motions = [*(each for each in motions if each >= part), place]
+            since = max(part, closed + 1)
+            motions = [*(each for each in motions if each >= since), place]
         elif known.proposals.search(text):
             proposed = place
+        elif known.closed.search(text):
+            closed = place
     return found
 
 

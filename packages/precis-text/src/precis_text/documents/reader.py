@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import signal
+import re
 import subprocess
 import sys
 import threading
@@ -28,6 +29,10 @@ from precis_text.text_files import NOT_TEXT, NotTextError, decode_marked, decode
 from precis_text.text_lines import MAX_LINE
 
 MOST_BYTES = max(kind.most for kind in KINDS)
+# A label or a quotation, without one of which no text is a pasted mail
+_LIKE_MAIL = re.compile(
+    r"^\s*(?:>|-{3}|[^\s:：][^\n:：]{0,40}[:：](?:\s|$))|[:：]\s*$", re.MULTILINE
+)
 _SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: base for any file, and limit for the largest
 _WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the processor
 
@@ -144,7 +149,7 @@ def _plain_text(content: bytes, name: str, within: float | None) -> Passages:
         text = decode_text(content.decode("cp1252").encode())
         guess = ["not UTF-8; read as Western European (cp1252)"]
     text, joined = with_words_joined(text)
-    mail = as_mail(text)
+    mail = as_mail(text) if _LIKE_MAIL.search(text) else ""
     passages = _WORKER.read(MAIL, mail.encode(), within)[0] if mail else passages_of(text)
     words = "1 word joined that was" if joined == 1 else f"{joined:,} words joined that were"
     notes = [*guess, *(["read as a mail"] if mail else [])]
