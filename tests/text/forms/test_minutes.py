@@ -1094,7 +1094,9 @@ def test_outlines_and_answers_tell_that_a_motion_failed(document: str, failed: s
     scores = [1.0 if "moved" in unit.text or "beantragt" in unit.text else 0.1 for unit in units]
     source = ScoredText(Passages(document), units, [1] * len(units), scores, 30.0)
     outline = formed(make_form(type="outline"), source, make_length(), len)
-    assert next(line.shown for line in outline.lines if line.heading[:2] == "A.").endswith(failed)
+    line = next(line for line in outline.lines if line.heading[:2] == "A.")
+    assert line.shown.endswith(failed)
+    assert document[line.start : line.stop].endswith((" June.", " bauen."))  # others are between
     question = "Was the shelter approved?" if document == AGENDA else "Wurde das Wartehaus beschlossen?"
     assert failed in formed(make_form(about=question), source, make_length(), len).text
 
