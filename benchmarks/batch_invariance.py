@@ -8,8 +8,8 @@ short documents carry much padding. Where a summary differs, the command prints 
 log-probabilities at the first differing token. A gap below rounding explains the difference.
 
 A writer (a causal language model, or an endpoint) gets the documents one at a time, together, and in another order.
-It keeps each summary in the folder OUT. The same command continues with what is missing there; what is left of a company
-is then summarized together.
+It keeps each summary in the folder OUT. The same command continues with what is missing there; what is left of a
+company is then summarized together.
 """
 
 import argparse

@@ -48,8 +48,9 @@ def votes_of(
     """Return the place of each vote that does not say what it is about, with those of its motions, if it has any.
 
     It is the last one since the last vote, and since a section began. Others of its paragraph may be amendments or
-    rivals, so that all are needed, unless what is between may be a vote in other words. A mere proposal counts right before the vote, or in its paragraph if nothing is
-    moved. Without either, the sentence before takes its place, unless it is a vote.
+    rivals, so that all are needed, unless what is between may be a vote in other words. A mere proposal counts right
+    before the vote, or in its paragraph if nothing is moved. Without either, the sentence before takes its place,
+    unless it is a vote.
     """
     found: dict[int, list[int]] = {}
     apart = {place for place, (one, two) in enumerate(pairwise(units), 1) if two.start - one.stop > 1}

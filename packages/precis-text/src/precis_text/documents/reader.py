@@ -5,8 +5,8 @@ from __future__ import annotations
 import atexit
 import json
 import os
-import signal
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -30,9 +30,7 @@ from precis_text.text_lines import MAX_LINE
 
 MOST_BYTES = max(kind.most for kind in KINDS)
 # A label or a quotation, without one of which no text is a pasted mail
-_LIKE_MAIL = re.compile(
-    r"^\s*(?:>|-{3}|[^\s:：][^\n:：]{0,40}[:：](?:\s|$))|[:：]\s*$", re.MULTILINE
-)
+_LIKE_MAIL = re.compile(r"^\s*(?:>|-{3}|[^\s:：][^\n:：]{0,40}[:：](?:\s|$))|[:：]\s*$", re.MULTILINE)
 _SECONDS, _MOST_SECONDS = 5.0, 240.0  # of processor time: base for any file, and limit for the largest
 _WAIT = 20  # wall-clock limit as a multiple of it, since other work may use the processor
 
