@@ -148,6 +148,11 @@ def test_closeness_counts_words_in_the_order_of_the_closest_sentence_less_those_
             "The council will raise the yearly swimming fee for children of the town in May.",
         ),
         (
+            "The town may be preparing for the yearly race of the boats in may , said Ann.",
+            "The town may be preparing for the yearly race of the boats in may , said Ann.",
+            "The town is preparing for the yearly race of the boats in may , said Ann.",
+        ),
+        (
             "Ann came to the hall in Ayton on Monday as she prepares for her race a week on Sunday.",
             "Ann came to the hall in Ayton on Monday as she prepares for her race.",
             "Ann came to the hall in Ayton on Monday as she prepares for her race this week.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import islice
@@ -16,7 +17,8 @@ _NAMES = re.compile(r"(?<=\w )[A-Z]\w*|\b(?:[A-Z]{2}|\w*(?:[a-z\d]_?[A-Z]|_\w))\
 _WE = re.compile(r"\b(?:we|our|us)\b", re.IGNORECASE)
 _OURS = re.compile(rf"{_WE.pattern}|\bthis (?:paper|work|article|study|thesis|report)\b", re.IGNORECASE)
 _LIMITS = re.compile(
-    r"\b(?:[Ii]f|unless|except|until|[Ww]ithout|provided that|in principle|[Oo]nly|partly|almost|nearly|mostly|[Hh]alf"
+    r"\b(?:[Ii]f|unless|except|until|[Ww]ithout|provided that|in principle|[Oo]nly|partly|almost|nearly|mostly|slightly"
+    r"|roughly|[Hh]alf"
     r"|[Ss]ome|[Mm]any|[Mm]ost|[Ff]ew|[Ss]ometimes|[Oo]ften|[Uu]sually|[Pp]robably|[Pp]erhaps|may|might|could|should|would|must"
     r"|can|cannot|hopes?|plans|tr(?:y|ies)|aims?|refuse[sd]?|den(?:y|ies|ied)|says?|said|claim(?:s|ed)?|believe[sd]?|wrong"
     r"|false|rumou?rs)\b"
@@ -59,7 +61,7 @@ def closeness(sentence: str, source: str, words: Sequence[str], near: Sequence[s
 def _goes_further(sentence: str, source: str) -> bool:
     has_others = any(name.lower() not in source.lower() for name in _NAMES.findall(sentence))
     claims = _WE.search(sentence) is not None and _OURS.search(source) is None
-    limits, kept = ({word.lower() for word in _LIMITS.findall(text)} for text in (source, sentence))
+    limits, kept = (Counter(map(str.lower, _LIMITS.findall(text))) for text in (source, sentence))
     told, known = (f" {' '.join(unicode_words(text.lower()))} " for text in (sentence, source))
     relates = any(f" {word} " not in known for word in _RELATING.findall(told))
     parts = any(
