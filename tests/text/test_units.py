@@ -583,6 +583,7 @@ def test_a_date_at_the_start_of_a_wrapped_line_is_no_item(first: str, starts: bo
 def test_marks_without_a_word_are_no_heading() -> None:
     units = extraction_units("The crane is old.\n\n> >\n\nIt creaks.")
     assert not any(unit.heading for unit in units)
+    assert [unit.aside for unit in units] == [False, True, False]
 
 
 @pytest.mark.parametrize(

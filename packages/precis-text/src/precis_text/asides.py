@@ -70,6 +70,8 @@ class Asides:
             return False
         line = " ".join(text.split())
         words = line.split()
+        if not any(map(str.isalnum, line)):  # the rule between two scenes
+            return True
         if self._section == "sources" and _YEAR.search(line):
             return True
         if self._section == "more" and _is_link(line, words):
