@@ -52,13 +52,14 @@ def definitions(document: str) -> Mapping[str, str]:
             continue
         if long and found.setdefault(short, long).lower() != long.lower():
             twice.add(short)
-    words_in_it = frozenset(re.findall(r"\w+", document)) if found else frozenset[str]()
-    names = {word.lower() for word in re.findall(r"(?<=[a-z,;] )[A-Z]\w+", document)} if found else set[str]()
-    return {
-        short: _inside(long, document, words_in_it - names)
-        for short, long in found.items()
-        if short not in twice
-    }
+    common = _common(document) if found else frozenset[str]()
+    return {short: _inside(long, document, common) for short, long in found.items() if short not in twice}
+
+
+def _common(document: str) -> frozenset[str]:
+    """Return the words that a document has in small letters, and never with a capital inside a sentence."""
+    names = map(str.lower, re.findall(r"(?<=[a-z,;] )[A-Z]\w+", document))
+    return frozenset(re.findall(r"\w+", document)).difference(names)
 
 
 def _long_form(short: str, text: str) -> str:

@@ -23,7 +23,8 @@ _HEADINGS = {name: frozenset(words.split("|")) for name, words in _TABLE["headin
 CONTENTS = _HEADINGS["contents"]
 _MAIL = frozenset(_TABLE["labels"]["mail"].split())
 
-_END = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
+CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
+"""The end of a text that an end mark closes."""
 _LABEL = re.compile(r"\s*(?P<label>[^\s:][^\n:.!?]{0,39})[:：]\s+(?P<value>\S.*)?$")
 _COLUMNS = re.compile(r"\S {3,}\S.* {3,}\S")
 _LEADERS = re.compile(r"(?:\.\s?){4,}\s*\d{1,4}\s*$|…{2,}\s*\d{1,4}\s*$")
@@ -60,7 +61,7 @@ class Asides:
         if section is not None:
             self._section = section
         elif self._section == "more":
-            self._section = "" if is_heading or _END.search(block) else "more"
+            self._section = "" if is_heading or CLOSED.search(block) else "more"
         elif is_heading and not (self._section and _is_listed(first)):
             self._section = ""
 
@@ -76,7 +77,7 @@ class Asides:
             return True
         if self._section == "more" and _is_link(line, words):
             return True
-        if self._section == "contents" and not _END.search(line):
+        if self._section == "contents" and not CLOSED.search(line):
             return True
         return (
             _is_row(text, words)
@@ -84,7 +85,7 @@ class Asides:
             or _is_contents(line)
             or _matches(line, "caption", "credited", "copyright", "entry")
             or (len(words) <= _LONG_LETTER and _matches(line, "salutation", "closing"))
-            or (len(words) <= _LONG_CONTACT and not _END.search(line) and bool(_CONTACT.search(line)))
+            or (len(words) <= _LONG_CONTACT and not CLOSED.search(line) and bool(_CONTACT.search(line)))
             or _is_names(line, words)
             or _is_code(line, words)
         )
@@ -93,7 +94,7 @@ class Asides:
         """Check whether a block of lines is an address or a letterhead: no sentence, and a place or telephone."""
         most = _LONG_LABEL if len(lines) > 1 else _LONG_CONTACT
         is_told = any(
-            _END.search(line) or _LISTED.match(line) or len(_LETTERS.findall(line)) > most for line in lines
+            CLOSED.search(line) or _LISTED.match(line) or len(_LETTERS.findall(line)) > most for line in lines
         )
         return not is_told and any(_LINES["address"].match(line) for line in lines)
 
@@ -113,7 +114,7 @@ def _matches(line: str, *names: str) -> bool:
 
 def _is_link(line: str, words: list[str]) -> bool:
     """Check whether a line may link to another page: a short one without an end mark, or an item."""
-    return len(words) <= _LONG_SENTENCE and not (_END.search(line) and not _NUMBERED.match(line))
+    return len(words) <= _LONG_SENTENCE and not (CLOSED.search(line) and not _NUMBERED.match(line))
 
 
 def _is_listed(line: str) -> bool:
@@ -128,7 +129,7 @@ def _is_row(text: str, words: list[str]) -> bool:
         if all(len(cell.split()) <= _LONG_CELL for cell in cells):
             return True
     numbers = sum(any(map(str.isdigit, word)) for word in words)
-    return len(words) > 2 and numbers >= _NUMBERS * len(words) and not _END.search(words[-1])
+    return len(words) > 2 and numbers >= _NUMBERS * len(words) and not CLOSED.search(words[-1])
 
 
 def _is_label(line: str, words: list[str]) -> bool:
@@ -139,7 +140,7 @@ def _is_label(line: str, words: list[str]) -> bool:
     if found["label"].lower().split()[0] in _MAIL:
         return len(words) <= _LONG_VALUE
     is_told = found["value"] is None or found["label"].lower().split()[-1] in DECISIONS
-    return not (is_told or _END.search(line)) and len(words) <= _LONG_LABEL
+    return not (is_told or CLOSED.search(line)) and len(words) <= _LONG_LABEL
 
 
 def _is_contents(line: str) -> bool:
@@ -148,7 +149,9 @@ def _is_contents(line: str) -> bool:
         return True
     pages = [int(found.group()) for found in _PAGE.finditer(line)]
     grows = all(one <= other for one, other in pairwise(pages))
-    return len(pages) >= _FEWEST_PAGES and grows and not re.search(r"[.!?]\s", line) and not _END.search(line)
+    return (
+        len(pages) >= _FEWEST_PAGES and grows and not re.search(r"[.!?]\s", line) and not CLOSED.search(line)
+    )
 
 
 def _is_names(line: str, words: list[str]) -> bool:
@@ -164,7 +167,7 @@ def _is_names(line: str, words: list[str]) -> bool:
 
 def _is_code(line: str, words: list[str]) -> bool:
     """Check whether a line is code: it opens like a statement, and many of its signs are those of programs."""
-    if _END.search(line) or not line.isascii() or not _LINES["code"].match(line):
+    if CLOSED.search(line) or not line.isascii() or not _LINES["code"].match(line):
         return False
     signs = sum(sign in _CODE_SIGNS for sign in _NUMBERED.sub("", line))
     opens = line.startswith(("$ ", ">>> ", "#include")) or _WHOLE_LINE.match(line) is not None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
+from operator import and_
 
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
@@ -30,10 +31,8 @@ _ECHO = re.compile(TABLE["echoes"])
 _WORDS = re.compile(r"[\w'’]+")
 _PHRASE = 4  # words from which on an answer that is not a sentence must be known to be English
 _TAG = re.compile(r"(?:and|or|but|so|then)\b(?:\W*\w+){1,2}\W*\?", re.IGNORECASE)
-_MANY, _SELDOM = (
-    20,
-    0.2,
-)  # fewest messages of a speaker that show a habit, and the largest share of exceptions
+_MANY = 20  # fewest messages of a speaker that show a habit
+_SELDOM = 0.2  # largest share of messages that are exceptions from it
 _FEW = 8  # words of an answer that says little without its question
 _LONGEST_QUESTION = 30  # words of a question that is taken with its answer
 
@@ -164,11 +163,7 @@ def pieces(units: Sequence[TextUnit]) -> list[bool]:
         for speaker, rows in of_speaker.items()
     }
     return [
-        any(
-            is_one and is_seldom
-            for is_one, is_seldom in zip(kinds, seldom.get(unit.speaker, ()), strict=False)
-        )
-        for unit, kinds in zip(units, found, strict=True)
+        any(map(and_, kinds, seldom.get(unit.speaker, ()))) for unit, kinds in zip(units, found, strict=True)
     ]
 
 

@@ -13,12 +13,7 @@ from typing import Protocol
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, formalities, goes_on, halves, is_part
 from precis_text.decided_items import decided_words
-from precis_text.exchanges import (
-    is_courtesy,
-    only_asks,
-    questions_of_answers,
-    short_answers,
-)
+from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.motions import votes_on_motions
 from precis_text.sentences import split_sentences
@@ -88,13 +83,13 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     others. A sentence that refers to the one before it is chosen after that one or together with it, and one that ends
     in a colon after the next one. A unit is worth the more, the more readers understand it after the chosen units
     before it (`standalone`). A decision that answers is chosen together with its question, a turn that ends with a
-    question together with its short answer, and a motion together with the vote on it (`exchanges`). A unit is skipped
-    if many of its word pairs are chosen already (a motion: most), if it has only one or two words, or if it does not
-    fit. Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units
-    with at least half the worth of the best fill a cap. A cap of at least 40 words or 56 tokens, or half of that in
-    talks, is then filled with the best of the others until 85% of it are used, if the document has that many. Messages
-    with less than 5% of the best worth stay out, and fragments of fewer than five words. If no unit fits, the best one
-    is chosen and the caller truncates it.
+    question with its short answer (`exchanges`), and a motion with the vote on it (`motions`). A unit is skipped if
+    many of its word pairs are chosen already (a motion: most), if it has only one or two words, or if it does not fit.
+    Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at
+    least half the worth of the best fill a cap. A cap of at least 40 words or 56 tokens, or half of that in talks, is
+    then filled with the best of the others until 85% of it are used, if the document has that many. Messages with less
+    than 5% of the best worth stay out, and fragments of fewer than five words. If no unit fits, the best one is chosen
+    and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -146,7 +141,7 @@ class _Extract:
     """The units chosen so far, with what they cost and say.
 
     Args:
-        partners: for some units, the place of the question, the answer or the vote that is chosen with it.
+        partners: for some units, the place of the question, the answer or, last, the vote that is chosen with it.
     """
 
     def __init__(

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from precis_text.asides import Asides
+from precis_text.asides import CLOSED, Asides
 from precis_text.citations import Citations
 from precis_text.control_characters import unit_starts
 from precis_text.language import language_of
@@ -84,7 +84,6 @@ ENDED = re.compile(rf"""[.!?…:;,。！？؟।][\])}}"'”’»]*(?:\s?{_CITAT
 _CITED_LATER = re.compile(rf"(?:{_CITATION}\s*)+(?=[^\W\d_a-z]|$)")
 _CITED_AT_ONCE = re.compile(rf"(?<=[.!?]){_CITATION}+\s+(?=[^\W\d_a-z])")
 _IN_A_SENTENCE = re.compile(r"[^\W\d_],?\s*$")
-_CLOSED = re.compile(r"""[.!?…。！？؟।][\])}"'”’»]*\s*$""")
 _SPOKEN = 0.2  # least share of the words in blocks like headings, in speech without full stops
 # Soft hyphen, word joiner ...
 _INVISIBLE = re.compile("[\u00ad\u2060\ufeff]|\u200b(?![\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])")
@@ -208,7 +207,7 @@ def _numbers(units: Sequence[TextUnit], document: str) -> list[int]:
 
     The number of a section such as "2.1" goes if another unit has 2.0, 2.2 or 2.
     """
-    closed = [unit.text if _CLOSED.search(unit.text) and not unit.heading else "" for unit in units]
+    closed = [unit.text if CLOSED.search(unit.text) and not unit.heading else "" for unit in units]
     sections = [
         _SECTION.match(text) if _starts_line(document, unit.start) else None
         for unit, text in zip(units, closed, strict=True)
@@ -289,7 +288,7 @@ def _units_of_lines(document: str) -> list[TextUnit]:
 
 def _is_speech(units: list[TextUnit]) -> bool:
     """Check whether blocks without full stops are text, not headings: nothing else is there, or nothing has any."""
-    if any(_CLOSED.search(unit.text) for unit in units):
+    if any(CLOSED.search(unit.text) for unit in units):
         return all(unit.heading for unit in units)
     words = sum(len(unit.text.split()) for unit in units)
     return sum(len(unit.text.split()) for unit in units if unit.heading) >= _SPOKEN * words
@@ -321,8 +320,8 @@ def _titles(units: Sequence[TextUnit], document: str, parts: Collection[int]) ->
         place
         for place, (before, unit, after) in enumerate(zip([None, *units], units, following, strict=False))
         if _is_heading([unit]) and not after.speaker
-        if before is None or (_CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
-        if _CLOSED.search(after.text) or (before is None and opens and _CELLS in after.text)
+        if before is None or (CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
+        if CLOSED.search(after.text) or (before is None and opens and _CELLS in after.text)
         if _begins_part(unit.text, after.text)
         or (before is None and opens)
         or (

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 
+from precis_text.asides import CLOSED
 from precis_text.words import unicode_words
 
 _STATEMENT = 4  # fewest content words of a statement
@@ -28,7 +29,6 @@ _RELATING = re.compile(
     r"\b(?:this|these|those|next|last|first|each|every|all|both|any|another|other|no|more|less|than|before|after|since|by"
     r"|from|to|into|in|on|at|with|for|against|over|under|between|of|per|through|during|about|his|her|its|their)\b"
 )
-_ENDED = re.compile(r"""[.!?…。！？؟।]["'”’»)\]]*\s*$""")
 # What may stand in the source before a sentence that leaves it out: "It has been shown that", "In May,", "Today"
 _LEFT_OUT = re.compile(
     r"(?:^|[,;:–—]|\b(?:that|dass|que|che|что|že)|^\W*(?:\w+ly|also|and|but|here|however|now|so|still|then|today|tomorrow"
@@ -76,7 +76,7 @@ def is_torn(sentence: str, source: str) -> bool:
     "Methods that learn." of "We show methods that learn." is torn; "Mice learn." of "We show that mice learn." is not.
     """
     words = unicode_words(sentence.lower())
-    if not words or _ENDED.search(sentence) is None:
+    if not words or CLOSED.search(sentence) is None:
         return True
     if _OURS.match(sentence) and _OURS.search(source):
         return False
