@@ -34,6 +34,7 @@ from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
 from precis_text.exchanges import questions_of_answers, short_answers
 from precis_text.length import make_length, trim
+from precis_text.motions import votes_on_motions
 from precis_text.selection import _Waiting, choose, join_units
 from precis_text.unit_worth import worths
 from precis_text.units import named_text
@@ -153,6 +154,7 @@ class Known:
             self.sizes,
             self.questions,
             self.answered,
+            votes_on_motions(self.row.units),
             longer=sum(self.sizes) / self.budget,
         )
 

@@ -100,9 +100,9 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     costs = _costs(read, sizes, length.cap)
     words += decided_words(read.units, sizes)
     limit = words if length.cap is None else length.cap.count
-    worth = worths(read.units, scores, sizes, questions, answered, longer=sum(costs) / limit)
-    waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
     votes = votes_on_motions(read.units)
+    worth = worths(read.units, scores, sizes, questions, answered, votes, longer=sum(costs) / limit)
+    waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
     extract = _Extract(read.units, sizes, costs, (questions, answered, votes))
     passed: dict[int, float] = {}
     least = 0.0

@@ -7,7 +7,7 @@ only agrees costs it little there, and a reader much. A long conversation has be
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, formalities, holed, is_aim, is_broken_off, is_formal, unended
@@ -24,7 +24,6 @@ from precis_text.exchanges import (
     pieces,
     speaks_of_meeting,
 )
-from precis_text.motions import votes_on_motions
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
 
@@ -59,6 +58,7 @@ def worths(
     sizes: Sequence[int],
     questions: Mapping[int, int],
     answered: Mapping[int, int],
+    votes: Collection[int],
     *,
     longer: float,
 ) -> list[float]:
@@ -69,6 +69,7 @@ def worths(
         sizes: words of each unit with its speaker's name.
         questions: the place of the question of each answer (`questions_of_answers`).
         answered: the place of the short answer of each question (`short_answers`).
+        votes: the places of motions whose vote is in the document (`votes_on_motions`).
         longer: the length of the document over that of the summary.
     """
     least, most = _CONTENT
@@ -113,7 +114,7 @@ def worths(
     best = max(told or found)
     floors = least_worths(units)
     formal = formalities(units)
-    for place in votes_on_motions(units):
+    for place in votes:
         floors[place] = max(floors[place], 0.0 if formal[place] else _MOTION)
     return [max(worth, share * best) for worth, share in zip(found, floors, strict=True)]
 
