@@ -366,3 +366,17 @@ def test_what_has_no_words_is_torn_and_a_long_source_is_read_in_time() -> None:
     start = perf_counter()
     is_torn("was it.", "was " * 50_000)
     assert perf_counter() - start < 1.0
+
+
+@pytest.mark.parametrize(
+    ("source", "written", "origin"),
+    [
+        ("Ann sold three boats to Bob in March.", "In March Ann sold three boats to Bob.", "written"),
+        ("Gestern Abend kaufte der Rat zwei neue Boote.", "Der Rat kaufte zwei neue Boote.", "written"),
+        ("Today the council bought the mill that feeds the town.", "The mill feeds the town.", "quoted"),
+        ("Ann sold three boats that Bob painted in March.", "Boats that Bob painted in March.", "quoted"),
+    ],
+)
+def test_a_beginning_that_is_told_later_tears_nothing(source: str, written: str, origin: str) -> None:
+    (sentence,) = write_or_quote(SourceText(source + " It rained all week."), written, closeness=0.8)
+    assert sentence.origin == origin

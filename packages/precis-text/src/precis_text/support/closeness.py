@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 from itertools import islice
 
@@ -70,10 +70,11 @@ def _goes_further(sentence: str, source: str) -> bool:
     return has_others or claims or not limits <= kept or relates or parts
 
 
-def is_torn(sentence: str, source: str) -> bool:
+def is_torn(sentence: str, source: str, function_words: Collection[str] = ()) -> bool:
     """Check whether a sentence lacks its end, or the beginning of its source sentence, which had the verb.
 
-    "Methods that learn." of "We show methods that learn." is torn; "Mice learn." of "We show that mice learn." is not.
+    "Methods that learn." of "We show methods that learn." is torn; "Mice learn." of "We show that mice learn." is not,
+    nor "In May Ann sold boats." of "Ann sold boats in May.", which tells the beginning later.
     """
     words = unicode_words(sentence.lower())
     if not words or CLOSED.search(sentence) is None:
@@ -85,4 +86,13 @@ def is_torn(sentence: str, source: str) -> bool:
     nearest = [
         at for at in starts if unicode_words(source[at : at + _NEAR].lower())[1:2] == words[1:2]
     ] or starts
-    return not any(_LEFT_OUT.search(source[max(at - _NEAR, 0) : at]) for at in nearest)
+    befores = [source[max(at - _NEAR, 0) : at] for at in nearest]
+    return not any(
+        _LEFT_OUT.search(before) or _is_told(before, words[1:], function_words) for before in befores
+    )
+
+
+def _is_told(before: str, rest: Sequence[str], function_words: Collection[str]) -> bool:
+    """Check whether a sentence tells the last word before its beginning later, so that no verb is lost."""
+    last = unicode_words(before.lower())[-1:]
+    return last != [] and last[0] in rest and last[0] not in function_words

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from precis_text.abbreviations import definitions, meanings_in, without_meanings
 from precis_text.language import Language, has_case, language_of, languages, script_of
 from precis_text.sentences import split_sentences
-from precis_text.support.closeness import closeness
+from precis_text.support.closeness import closeness, is_torn
 from precis_text.support.context_words import NameContext, NumberContext
 from precis_text.support.names import Names, name_runs, opens_sentence
 from precis_text.support.negation import Said, Turned, added, left_out
@@ -185,6 +185,12 @@ class SourceText:
         near = sentence.aligned[0].text if sentence.aligned else ""
         words = [word for word in self._content(sentence.text) if len(word) > _PARTICLE]
         return closeness(sentence.text, near, words, self._content(near))
+
+    def is_torn(self, sentence: SentenceSupport) -> bool:
+        """Return whether a sentence is a part of its closest source sentence (`support.closeness`)."""
+        near = sentence.aligned[0].text if sentence.aligned else ""
+        language = languages().get(self.language or "")
+        return is_torn(sentence.text, near, language.function if language else ())
 
     def said_by_other(self, sentence: str) -> str:
         """Return the speaker whose words a sentence gives to another one, or to an "I" without a name; "" if none.

@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from precis_text.language import language_of
-from precis_text.support.closeness import is_torn
 from precis_text.support.marks import Mark, SentenceSupport, SourceText
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
@@ -101,8 +100,7 @@ def write_or_quote(
         problem = other or label or _problem(source, sentence, inside, least, support_by)
         if not (problem or sentence.copied) and source.closeness(sentence) < closeness:
             problem = "no sentence of the source has enough of its content"
-        near = sentence.aligned[0].text if sentence.aligned else ""
-        if not problem and closeness > -1.0 and is_torn(sentence.text, near):
+        if not problem and closeness > -1.0 and source.is_torn(sentence):
             problem = "it is a part of a sentence"
         chosen.add(sentence, problem)
     return chosen.sentences
