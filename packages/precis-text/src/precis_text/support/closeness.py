@@ -74,7 +74,7 @@ def is_torn(sentence: str, source: str, function_words: Collection[str] = ()) ->
     """Check whether a sentence lacks its end, or the beginning of its source sentence, which had the verb.
 
     "Methods that learn." of "We show methods that learn." is torn; "Mice learn." of "We show that mice learn." is not,
-    nor "In May Ann sold boats." of "Ann sold boats in May.", which tells the beginning later.
+    nor "In May Ann sold boats." of "Ann sold boats in May.", where the beginning comes later.
     """
     words = unicode_words(sentence.lower())
     if not words or CLOSED.search(sentence) is None:
@@ -93,6 +93,6 @@ def is_torn(sentence: str, source: str, function_words: Collection[str] = ()) ->
 
 
 def _is_told(before: str, rest: Sequence[str], function_words: Collection[str]) -> bool:
-    """Check whether a sentence tells the last word before its beginning later, so that no verb is lost."""
+    """Check whether the last word before a beginning comes later in the sentence, so that no verb is lost."""
     last = unicode_words(before.lower())[-1:]
     return last != [] and last[0] in rest and last[0] not in function_words
