@@ -87,12 +87,8 @@ def is_torn(sentence: str, source: str, function_words: Collection[str] = ()) ->
         at for at in starts if unicode_words(source[at : at + _NEAR].lower())[1:2] == words[1:2]
     ] or starts
     befores = [source[max(at - _NEAR, 0) : at] for at in nearest]
+    later = {word for word in words[1:] if word not in function_words}
     return not any(
-        _LEFT_OUT.search(before) or _is_told(before, words[1:], function_words) for before in befores
+        _LEFT_OUT.search(before) or later.intersection(unicode_words(before.lower())[-1:])
+        for before in befores
     )
-
-
-def _is_told(before: str, rest: Sequence[str], function_words: Collection[str]) -> bool:
-    """Check whether the last word before a beginning comes later in the sentence, so that no verb is lost."""
-    last = unicode_words(before.lower())[-1:]
-    return last != [] and last[0] in rest and last[0] not in function_words
