@@ -8,13 +8,12 @@ simple algorithm for identifying abbreviation definitions in biomedical text").
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from importlib.resources import files
 from itertools import chain
 
+from precis_text.tables import read_table
 from precis_text.units import TextUnit, name_before
 
 _CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩЀ-Я]"
@@ -23,7 +22,7 @@ _BRACKET = re.compile(r"(?P<before>\S)\s{1,2}\((?P<inside>[^()\[\]\n]{2,80})\)")
 _LONGEST = 200  # characters before a bracket that may hold a long form
 _SENTENCE = re.compile(r"[.!?;:]\s|\n\s*\n")
 _MEANING = re.compile(rf"({_SHORT.pattern}) \[([^\[\]]+)\]")
-_TABLE = tomllib.loads(files("precis_text").joinpath("abbreviations.toml").read_text("utf-8"))
+_TABLE = read_table("abbreviations.toml")
 _LINKS, _KNOWN = (frozenset(_TABLE[name].split()) for name in ("links", "known"))
 _UNLIKELY, _INNER, _APART = (re.compile(_TABLE[name]) for name in ("unlikely", "inner", "apart"))
 

@@ -7,18 +7,15 @@ and what newsletters and web pages say about themselves. `asides.toml` has the p
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 from itertools import pairwise
 
 from precis_text.minutes_heads import DECISIONS
+from precis_text.tables import read_table
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("asides.toml").read_text("utf-8"))
-_LINES = {
-    name: re.compile(pattern.replace("\n", ""), re.IGNORECASE) for name, pattern in _TABLE["line"].items()
-}
-_SENTENCES = [re.compile(pattern.replace("\n", ""), re.IGNORECASE) for pattern in _TABLE["sentence"].values()]
+_TABLE = read_table("asides.toml")
+_LINES = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _TABLE["line"].items()}
+_SENTENCES = [re.compile(pattern, re.IGNORECASE) for pattern in _TABLE["sentence"].values()]
 _HEADINGS = {name: frozenset(words.split("|")) for name, words in _TABLE["headings"].items()}
 CONTENTS = _HEADINGS["contents"]
 _MAIL = frozenset(_TABLE["labels"]["mail"].split())

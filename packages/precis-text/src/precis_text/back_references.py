@@ -7,17 +7,16 @@ penalty. They also list words that point back from inside. Sentences of other la
 from __future__ import annotations
 
 import re
-import tomllib
-from importlib.resources import files
 
+from precis_text.tables import read_table
 from precis_text.words import unicode_words
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("back_references.toml").read_text("utf-8"))
+_TABLE = read_table("back_references.toml")
 _WORDS = frozenset(_TABLE["words"].split())
-_DOCUMENT, _EXPLETIVE = (re.compile("".join(_TABLE[name].splitlines())) for name in ("document", "expletive"))
+_DOCUMENT, _EXPLETIVE = (re.compile(_TABLE[name]) for name in ("document", "expletive"))
 _STARTS = tuple(f"{phrase.strip()} " for phrase in _TABLE["phrases"].split("|"))
 _LONGEST = 6  # words that decide how a sentence starts
-_INNER, _SECTION = (re.compile("".join(_TABLE[name].splitlines()), re.I) for name in ("inner", "section"))
+_INNER, _SECTION = (re.compile(_TABLE[name], re.I) for name in ("inner", "section"))
 _FAR = 12  # words before a noun: a later one mostly points to the beginning of its own sentence
 _STEM = 5  # letters that two forms of a noun share
 _OWN = frozenset(_TABLE["own"].split())

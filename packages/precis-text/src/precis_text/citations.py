@@ -11,11 +11,11 @@ them: "(Paris, 1924)" may be a place, and "rows[3]" a program.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
-from importlib.resources import files
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("citations.toml").read_text("utf-8"))
+from precis_text.tables import read_table
+
+_TABLE = read_table("citations.toml")
 
 
 def _whole(pattern: str) -> str:

@@ -7,17 +7,16 @@ or asks a question. `back_references` finds complete sentences that point back.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 
 from precis_text.pauses import BREAKS_OFF, UNHEARD
 from precis_text.quoted_spans import straight_quotes, without_smileys
+from precis_text.tables import read_table
 from precis_text.units import ENDED, TextUnit
 
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
-_TABLE = tomllib.loads(files("precis_text").joinpath("cohesion.toml").read_text("utf-8"))
+_TABLE = read_table("cohesion.toml")
 _BELOW, _FOLLOWS, _FORMAL, _SESSIONS, _HOLES, _LOST, _CUT, _AIMS = (
     re.compile("|".join(_TABLE[name].split("\n")))
     for name in ("below", "follows", "formal", "sessions", "holes", "lost", "cut", "aims")

@@ -6,22 +6,21 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from importlib.resources import files
 
 from precis_text.sentences import split_sentences
+from precis_text.tables import read_table
 from precis_text.words import unicode_words
 
-TABLE = tomllib.loads(files("precis_text").joinpath("exchanges.toml").read_text("utf-8"))
+TABLE = read_table("exchanges.toml")
 COURTESIES = frozenset(TABLE["courtesies"].replace("'", " ").split())
 _REPLIES = frozenset(f"{TABLE['answers']} {TABLE['replies']}".split())
 _GREETINGS = frozenset(TABLE["greetings"].split())
 MODERATES, CHAIRS, MEETS = (
-    re.compile(TABLE[name].replace("\n", ""), re.IGNORECASE) for name in ("moderates", "chairs", "meets")
+    re.compile(TABLE[name], re.IGNORECASE) for name in ("moderates", "chairs", "meets")
 )
 _FRAMES = re.compile(f"(?:{TABLE['leads_in']})*(?:{'|'.join(filter(None, TABLE['frames'].splitlines()))})")
 # A name, behind a comma: "Thanks, Ann"
-_NO_NAME = f"{TABLE['no_names']}|{TABLE['decisions']}".replace("\n", "")
+_NO_NAME = f"{TABLE['no_names']}|{TABLE['decisions']}"
 _ADDRESS = re.compile(rf"(?<=,)\s*+(?!(?i:{_NO_NAME}))[^\W\d_a-z][^\W\d_]+(?=\s?[,.!?]|$)")
 _LONGEST, _LONGEST_FRAME = 8, 40  # words
 

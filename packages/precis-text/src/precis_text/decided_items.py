@@ -6,17 +6,16 @@ A reader wants them first. A scorer that learnt from papers and news gives them 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 
 from precis_text.cohesion import announces
 from precis_text.minutes_heads import DECISIONS, TASKS
+from precis_text.tables import read_table
 from precis_text.units import TextUnit, is_item
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("decided_items.toml").read_text("utf-8"))
+_TABLE = read_table("decided_items.toml")
 _DECISION, _TASK = 0.8, 0.4  # least worth of an item, as a share of that of the best unit
-_SAYS, _LIMITS, _MEETING = (re.compile(each.replace("\n", ""), re.I) for each in _TABLE["said"].values())
+_SAYS, _LIMITS, _MEETING = (re.compile(each, re.I) for each in _TABLE["said"].values())
 _NOTE, _SAID = 500, 0.9  # most words of a note of a meeting, and the least worth of such a sentence in it
 _MOST_WORDS = 80  # of decisions that a summary without a requested length has room for
 

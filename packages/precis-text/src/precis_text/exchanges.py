@@ -20,7 +20,7 @@ from precis_text.words import unicode_words
 
 _ANSWERS = frozenset(TABLE["answers"].split())
 _FILLERS = COURTESIES.union(TABLE["fillers"].replace("'", " ").split())
-_DECISIONS = re.compile(TABLE["decisions"].replace("\n", ""), re.IGNORECASE)
+_DECISIONS = re.compile(TABLE["decisions"], re.IGNORECASE)
 _MARKS = ("?", "？", "؟", "\u037e")
 _FINITE, _ENGLISH = (frozenset(TABLE[name].split()) for name in ("finite", "english"))
 _ASKS_WHAT = re.compile(  # "What do we need?", but "Do you know who paid?" and "What about Friday?"

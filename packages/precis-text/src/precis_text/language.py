@@ -8,18 +8,18 @@ ten words. Neighbours of the four (`other_languages.toml`) are only distinguishe
 from __future__ import annotations
 
 import builtins
-import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.machinery import SourceFileLoader
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
+from precis_text.tables import read_table
 
 _SURE = 0.12  # least share of words that are a language's function words; other texts have a few by chance
 _AHEAD = 1.5  # required ratio to the share of the next language
@@ -77,7 +77,7 @@ class Language:
 @cache
 def languages() -> Mapping[str, Language]:
     """Load the languages that have lists, by code."""
-    records = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
+    records = read_table("languages.toml")
     return {code: _language(code, record) for code, record in records.items()}
 
 
@@ -103,7 +103,7 @@ def _language(code: str, record: Mapping[str, Any]) -> Language:
 @cache
 def _neighbours() -> Mapping[str, frozenset[str]]:
     """Load the function words of languages without lists for marks, by code."""
-    records = tomllib.loads(files(__package__).joinpath("other_languages.toml").read_text("utf-8"))
+    records = read_table("other_languages.toml")
     return {code: frozenset(words.split()) for code, words in records.items()}
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib.resources import files
+from precis_text.tables import read_table
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("minutes_heads.toml").read_text("utf-8"))
+_TABLE = read_table("minutes_heads.toml")
 
 
 def heads_in(part: str, language: str) -> tuple[str, ...]:
     """Return the heads of "decisions" or "actions" in a language, in small letters; none of an unknown language."""
-    listed = _TABLE[part].get(language, "").replace("\n", "")
+    listed = _TABLE[part].get(language, "")
     return tuple(filter(None, listed.split("|")))
 
 

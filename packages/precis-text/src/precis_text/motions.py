@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 
+from precis_text.tables import read_table
 from precis_text.units import TextUnit
 
 _DEFAULT = "en"
@@ -32,7 +31,7 @@ class Motions:
 @cache
 def motions_in(*codes: str) -> Motions:
     """Return the words of those languages that are known, else the English ones; without codes, those of all."""
-    table = tomllib.loads(files("precis_text").joinpath("motions.toml").read_text("utf-8"))
+    table = read_table("motions.toml")
     records = [table[code] for code in codes or table if code in table] or [table[_DEFAULT]]
     return Motions(
         *(

@@ -8,20 +8,19 @@ word.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 
 from precis_text.courtesies import TABLE as EXCHANGES
 from precis_text.courtesies import is_frame, only_greets
 from precis_text.language import language_of, languages
 from precis_text.sentences import split_sentences
+from precis_text.tables import read_table
 from precis_text.words import unicode_words
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("utf-8"))
+_TABLE = read_table("pauses.toml")
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
 (
     _SOUNDS,
@@ -34,7 +33,7 @@ _TABLE = tomllib.loads(files("precis_text").joinpath("pauses.toml").read_text("u
     BREAKS_OFF,
     UNHEARD,
 ) = (
-    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
+    re.compile(_TABLE[name], re.IGNORECASE)
     for name in (
         "sounds",
         "laughs",
@@ -75,7 +74,7 @@ _JOINING, _ONWARD = ("and", "und", "et", "y"), ("on", "by", "in", "auf")
 _UNITS = ("hm", "em")  # pauses that are no pauses behind a number
 _ANSWERS = frozenset(EXCHANGES["answers"].split())
 _LIMITED = re.compile("(?:but|if|except|only|unless)\\b", re.IGNORECASE)  # "Yes, but only on Monday"
-_DECISIONS = re.compile(EXCHANGES["decisions"].replace("\n", ""), re.IGNORECASE)
+_DECISIONS = re.compile(EXCHANGES["decisions"], re.IGNORECASE)
 
 
 def blank_sounds(text: str) -> str:

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from itertools import accumulate
 
 import numpy as np
@@ -26,6 +24,7 @@ from precis_text.central_choice import content_words
 from precis_text.centrality import WINDOW, Floats, TermCounts, cosines, lex_shares, text_shares
 from precis_text.cohesion import announces, asks, halves, is_broken_off, unended
 from precis_text.exchanges import contents, decides, is_courtesy
+from precis_text.tables import read_table
 from precis_text.units import TextUnit
 from precis_text.words import length_in_words
 
@@ -33,10 +32,7 @@ Table = dict[str, Floats]
 Pause = Callable[[], None]
 
 _CUES = {
-    name: re.compile(pattern.replace("\n", ""), re.IGNORECASE)
-    for name, pattern in tomllib.loads(
-        files("precis_text").joinpath("ranking_cues.toml").read_text("utf-8")
-    ).items()
+    name: re.compile(pattern, re.IGNORECASE) for name, pattern in read_table("ranking_cues.toml").items()
 }
 _STOPS = (".", "!", "。", "！", "।", "؟")
 _MARKS = "-*#|•>"

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
 
+from precis_text.tables import read_table
 from precis_text.units import TextUnit
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("section_weights.toml").read_text("utf-8"))
+_TABLE = read_table("section_weights.toml")
 _FACTORS = {
     heading.strip(): float(group["factor"])
     for group in _TABLE.values()

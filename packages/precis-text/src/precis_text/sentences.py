@@ -27,16 +27,15 @@ The words are in `sentence_words.toml`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
-from importlib.resources import files
 
 from precis_text.inline_items import item_starts
 from precis_text.quoted_spans import QuotedSpans
+from precis_text.tables import read_table
 
 RULES = "precis-rules-5"
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("sentence_words.toml").read_text("utf-8"))
+_TABLE = read_table("sentence_words.toml")
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLE.items()}
 ORDERED = _WORDS["months"] | _WORDS["after_ordinal"]
 """Words behind an ordinal: "3. März"."""

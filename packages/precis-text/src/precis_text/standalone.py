@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
@@ -25,13 +24,14 @@ from numpy.typing import NDArray
 
 from precis_text.language import language_of
 from precis_text.regression_trees import Trees
+from precis_text.tables import read_table
 from precis_text.units import TextUnit, as_shown
 from precis_text.word_patterns import WordPatterns
 
 Floats = NDArray[np.float64]
 Asked = tuple[int, Sequence[int]]
 
-_GROUPS = tomllib.loads(files("precis_text").joinpath("standalone.toml").read_text("utf-8"))
+_GROUPS = read_table("standalone.toml")
 _GROUP_OF = {word: name for name, words in _GROUPS.items() for word in words.split()}
 _POINTING = ("this", "that", "it", "people")
 _SHARES = [name for name in _GROUPS if name not in ("people", "fillers")]

@@ -7,20 +7,20 @@ program ("image omitted") is a notice, which is not a turn of anybody.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
-_TABLE = tomllib.loads(files("precis_text").joinpath("turns.toml").read_text("utf-8"))
+from precis_text.tables import read_table
+
+_TABLE = read_table("turns.toml")
 _LABELS = frozenset(_TABLE["labels"]["words"].split())
-_WHOLE = re.compile(_TABLE["notices"]["whole"].replace("\n", ""), re.IGNORECASE)
-_ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"].replace("\n", ""), re.IGNORECASE)
-_PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"].replace("\n", ""), re.IGNORECASE)
+_WHOLE = re.compile(_TABLE["notices"]["whole"], re.IGNORECASE)
+_ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"], re.IGNORECASE)
+_PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"], re.IGNORECASE)
 _EDITED = re.compile("[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>")
-PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"].replace("\n", ""), re.MULTILINE)
-_QUOTES = re.compile(_TABLE["notices"]["quotes"].replace("\n", ""), re.MULTILINE)
+PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"], re.MULTILINE)
+_QUOTES = re.compile(_TABLE["notices"]["quotes"], re.MULTILINE)
 _POST_ENDS = re.compile(r"\s*(?:#\d|_{10}|\Z)")
 _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words

@@ -7,12 +7,11 @@ a sentence, and their costs together are the least. `unmarked_speech.toml` has t
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 
 from precis_text.language import language_of
+from precis_text.tables import read_table
 
 _MARK = re.compile(r"[.,;!?…](?=[\])}\"'”’»]*(?:\s|$))")
 _WORDS_A_MARK = 60  # more words for each mark show that a text has none
@@ -23,10 +22,10 @@ _STRONG, _WEAK, _ANYWHERE, _TORN = 0.0, 2.0, 6.0, 12.0  # the costs of a divisio
 
 @cache
 def _words() -> dict[str, tuple[re.Pattern[str], frozenset[str]]]:
-    table = tomllib.loads(files("precis_text").joinpath("unmarked_speech.toml").read_text("utf-8"))
+    table = read_table("unmarked_speech.toml")
     patterns = {code: f"(?P<strong>{each['strong']})|{each['weak']}" for code, each in table.items()}
     return {
-        code: (re.compile(pattern.replace("\n", ""), re.IGNORECASE), frozenset(table[code]["joined"].split()))
+        code: (re.compile(pattern, re.IGNORECASE), frozenset(table[code]["joined"].split()))
         for code, pattern in patterns.items()
     }
 

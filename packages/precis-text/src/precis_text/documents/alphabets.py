@@ -8,14 +8,13 @@ East Asia         the one whose commonest signs are frequent: the sets share the
 from __future__ import annotations
 
 import re
-import tomllib
-from pathlib import Path
 
 from precis_text.language import language_of
+from precis_text.tables import read_table
 
 _ENOUGH = 0.97  # of the letters beyond ASCII that one alphabet must have
 _WESTERN = ("Western European", "cp1252")
-_TABLE = tomllib.loads((Path(__file__).parent / "alphabets.toml").read_text(encoding="utf-8"))
+_TABLE = read_table("documents/alphabets.toml")
 _ALPHABETS, _SCRIPTS, _EAST = (_TABLE[name] for name in ("alphabets", "scripts", "east"))
 _FREQUENT, _FEWEST = 0.18, 4  # least share of such signs among those beyond ASCII, and their least number
 _COMMON = 0.4  # of the letters beyond ASCII that these ten must be

@@ -11,15 +11,14 @@ Lines are judged one by one, so that answers between quotations stay:
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from email.header import Header
 from functools import cache
-from pathlib import Path
 
 from precis_text.documents.passages import CUT
+from precis_text.tables import read_table
 
-_WORDS = tomllib.loads((Path(__file__).parent / "mail_words.toml").read_text(encoding="utf-8"))
+_WORDS = read_table("documents/mail_words.toml")
 QUOTED, SIGNATURE, PROGRAM, DISCLAIMER, FRAME = (
     "quoted", "signature", "line of the mail program", "disclaimer", "frame of the newsletter",
 )  # fmt: skip

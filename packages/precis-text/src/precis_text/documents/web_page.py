@@ -8,9 +8,7 @@ frame and is not in the answer. Where the answer is a small share of the page's 
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from precis_text.documents.character_sets import declared_in, decode
@@ -18,14 +16,15 @@ from precis_text.documents.chat_pages import write_chat
 from precis_text.documents.html_text import Leave, parse_page, tag_of, write_tree
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
+from precis_text.tables import read_table
 
 _FEWEST = 250  # characters of an article: in a shorter one trafilatura finds no parts and includes menus
 _HELD = 0.9  # share of the answer that the chosen part holds
 _LEAST = 0.5  # least share of the page's prose in the answer
 _FRAME = frozenset(("nav", "header", "footer", "aside"))
 _BOXES = frozenset(("div", "section", "aside", "dialog", "form", "ul", "ol", "table", "p", "nav"))
-_TABLE = tomllib.loads((Path(__file__).parent / "web_page.toml").read_text(encoding="utf-8"))
-_CONSENT, _AROUND = (re.compile(_TABLE[name].replace("\n", ""), re.I) for name in ("consent", "around"))
+_TABLE = read_table("documents/web_page.toml")
+_CONSENT, _AROUND = (re.compile(_TABLE[name], re.I) for name in ("consent", "around"))
 _LINKS = 0.6  # share of words in links from which a box is a menu
 _PROSE = re.compile(r"[^.!?。！？।؟]{20,}[.!?。！？।؟]")  # a sentence
 _WORDS = re.compile(r"[\u3040-\u9fff\uac00-\ud7af]|\w+")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
-from importlib.resources import files
 from typing import Any
 
 from precis_text.language import language_of
 from precis_text.minutes_heads import heads_in
 from precis_text.motions import Motions, motions_in
+from precis_text.tables import read_table
 from precis_text.words import unicode_words
 
 _DEFAULT = "en"
@@ -97,7 +96,7 @@ def _code_of_heads(text: str) -> str:
 @cache
 def _cues_by_code() -> Mapping[str, Cues]:
     """Load the languages that have labels, by code; those without patterns of their own have the English ones."""
-    table = tomllib.loads(files(__package__).joinpath("minutes.toml").read_text("utf-8"))
+    table = read_table("forms/minutes.toml")
     return {code: _cues(table[_DEFAULT] | record, code) for code, record in table.items()}
 
 

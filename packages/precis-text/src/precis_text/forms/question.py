@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from itertools import zip_longest
 
 from precis_text.back_references import has_back_reference
@@ -21,6 +19,7 @@ from precis_text.forms.form import ScoredText
 from precis_text.forms.votes import as_one, with_votes
 from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
+from precis_text.tables import read_table
 from precis_text.units import without_item_mark
 from precis_text.words import unicode_words
 
@@ -36,9 +35,9 @@ _DIGITS = re.compile(r"[\d.,\s]+")
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
 _NUMBER = re.compile(r"\W*\d")
 _LETTER = re.compile(r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])")  # "option C", but not "Can I"
-_TABLE = tomllib.loads(files(__package__).joinpath("question.toml").read_text("utf-8"))
+_TABLE = read_table("forms/question.toml")
 _PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES, _CORRECTS = (
-    re.compile(_TABLE[name].replace("\n", ""), re.IGNORECASE)
+    re.compile(_TABLE[name], re.IGNORECASE)
     for name in ("prices", "amounts", "paid", "votes", "deadlines", "corrects")
 )
 #: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from itertools import groupby
 from typing import ClassVar, final
 
@@ -21,10 +19,11 @@ from precis_text.forms.statements import Statement, statements_of
 from precis_text.length import Length, Sentences, Words, holds
 from precis_text.pauses import Pauses
 from precis_text.selection import choose, join_units, shown_texts
+from precis_text.tables import read_table
 from precis_text.units import ENDED, TextUnit, is_item, without_item_mark
 from precis_text.words import length_in_words, unicode_words
 
-_TABLE = tomllib.loads(files(__package__).joinpath("closings.toml").read_text("utf-8"))
+_TABLE = read_table("forms/closings.toml")
 _CLOSINGS, _CLAUSES, _SUBJECT, _GREETS = (
     re.compile("|".join(_TABLE[name]), re.IGNORECASE) for name in ("closings", "clauses", "subject", "greets")
 )

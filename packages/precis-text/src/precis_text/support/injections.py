@@ -7,13 +7,12 @@ not given to a writer, is not quoted in its summaries, and supports nothing that
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import pairwise
 
+from precis_text.tables import read_table
 from precis_text.units import TextUnit
 from precis_text.words import unicode_words
 
@@ -97,7 +96,7 @@ class _Wordings:
 
 @cache
 def _wordings() -> list[_Wordings]:
-    tables = tomllib.loads(files(__package__).joinpath("injections.toml").read_text("utf-8"))
+    tables = read_table("support/injections.toml")
     return [
         _Wordings(
             commands=frozenset(table["commands"].split()), objects=frozenset(table["objects"].split()),
