@@ -35,7 +35,7 @@ _TABLE = read_table("pauses.toml")
 ) = (
     re.compile(_TABLE[name], re.IGNORECASE)
     for name in (
-        "sounds laughs broken_off unfollowed begun word_again pronoun_again breaks_off unheard".split()
+        ["sounds", "laughs", "broken_off", "unfollowed", "begun", "word_again", "pronoun_again", "breaks_off", "unheard"]
     )
 )
 _SMILEY = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?(?:\)+|\(+)\s*$")
