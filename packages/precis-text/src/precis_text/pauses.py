@@ -22,22 +22,12 @@ from precis_text.words import unicode_words
 
 _TABLE = read_table("pauses.toml")
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
-(
-    _SOUNDS,
-    _LAUGHS,
-    _BROKEN_OFF,
-    _UNFOLLOWED,
-    _BEGUN,
-    _WORD_AGAIN,
-    _PRONOUN_AGAIN,
-    BREAKS_OFF,
-    UNHEARD,
-) = (
+_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN, BREAKS_OFF, UNHEARD = (
     re.compile(_TABLE[name], re.IGNORECASE)
     for name in (
-        ["sounds", "laughs", "broken_off", "unfollowed", "begun", "word_again", "pronoun_again", "breaks_off", "unheard"]
+        "sounds", "laughs", "broken_off", "unfollowed", "begun", "word_again", "pronoun_again", "breaks_off", "unheard",
     )
-)
+)  # fmt: skip
 _SMILEY = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?(?:\)+|\(+)\s*$")
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
 _TAIL = re.compile(
