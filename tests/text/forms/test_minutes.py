@@ -248,6 +248,12 @@ def test_a_question_on_a_line_of_notes_is_open() -> None:
         (FRENCH, "Bruno: M. Martin va vérifier le contrat.", "M. Martin"),
         (FRENCH, "Bruno: Je m'occupe des affiches avant vendredi.", "Bruno"),
         (SPANISH, "Berta: El señor Gómez va a revisar el seguro.", "señor Gómez"),
+        (ENGLISH, "Bob: And please everybody send me your hours by Thursday.\nCem: Will do.", "everybody"),
+        (ENGLISH, "Bob: Everyone, please sign the list by Thursday.", "Everyone"),
+        (ENGLISH, "Bob: Can all of you bring a chair?\nCem: Sure.", "all of you"),
+        (GERMAN, "Bernd: Und bitte alle bis Donnerstag die Zahlen prüfen.", "alle"),
+        (FRENCH, "Bruno: Merci à tous de m'envoyer vos heures avant jeudi.", "tous"),
+        (SPANISH, "Berta: Por favor, todos envíen sus horas antes del jueves.", "todos"),
     ],
 )
 def test_a_person_named_by_the_surname_owns_the_action(before: str, said: str, owner: str) -> None:
@@ -264,6 +270,10 @@ def test_an_owner_who_speaks_has_the_name_of_the_speaker() -> None:
     [
         (ENGLISH, "Bob: Tickets will cost more next year."),
         (ENGLISH, "Bob: Monday will suit everybody."),
+        (ENGLISH, "Bob: Please welcome Ann, everybody."),
+        (ENGLISH, "Bob: I wonder if everyone read it, please."),
+        (ENGLISH, "Bob: Did everyone read the draft?"),
+        (GERMAN, "Bernd: Alle bis auf Anna haben es gelesen."),
         (GERMAN, "Bernd: Das Dach wird im Mai repariert."),
         (GERMAN, "Bernd: Das muss noch jemand prüfen."),
         (GERMAN, "Bernd: Die Frau von der Stadt wird am Montag kommen."),

@@ -44,6 +44,7 @@ class Cues:
     declines: re.Pattern[str]
     unknown: re.Pattern[str]
     assigned: Sequence[re.Pattern[str]]
+    shared: re.Pattern[str]
     elsewhen: re.Pattern[str]
     due: Sequence[re.Pattern[str]]
     agrees: re.Pattern[str]

@@ -218,7 +218,9 @@ def _line(
         return _shown(told, "next", source)
     if _stays_open(said, place, source, known):
         return _shown(said[place], "questions", source)
-    owner = said[replies[place]].speaker if place in replies else _owner(said, place, known)
+    shared = known.shared.search(statement)
+    answers = said[replies[place]].speaker if place in replies else _owner(said, place, known)
+    owner = shared["owner"] if shared else answers
     if owner is not None:
         answer = _dated_answer(said, replies[place], known) if place in replies else ""
         due = "" if answer is None else _due(statement, answer, known)
