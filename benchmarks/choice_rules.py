@@ -32,9 +32,8 @@ from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import default_model
 from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
-from precis_text.exchanges import questions_of_answers, short_answers
 from precis_text.length import make_length, trim
-from precis_text.motions import votes_on_motions
+from precis_text.partners import Partners
 from precis_text.selection import _Waiting, choose, join_units
 from precis_text.unit_worth import worths
 from precis_text.units import named_text
@@ -124,12 +123,8 @@ class Known:
     scored: dict[tuple[int, ...], Floats] = field(default_factory=dict)
 
     @cached_property
-    def questions(self) -> dict[int, int]:
-        return questions_of_answers(self.row.units)
-
-    @cached_property
-    def answered(self) -> dict[int, int]:
-        return short_answers(self.row.units)
+    def partners(self) -> Partners:
+        return Partners.of(self.row.units)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -137,14 +132,11 @@ class Known:
 
     @cached_property
     def costs(self) -> Floats:
-        partners = [self.questions, self.answered]
-        return np.array(
-            [
-                size + sum(self.sizes[found[place]] for found in partners if place in found)
-                for place, size in enumerate(self.sizes)
-            ],
-            dtype=np.float64,
-        )
+        sizes = [
+            size + sum(self.sizes[partner] for partner in self.partners.of_group([place]))
+            for place, size in enumerate(self.sizes)
+        ]
+        return np.array(sizes, dtype=np.float64)
 
     @cached_property
     def worth(self) -> list[float]:
@@ -152,9 +144,7 @@ class Known:
             self.row.units,
             self.row.scores,
             self.sizes,
-            self.questions,
-            self.answered,
-            votes_on_motions(self.row.units),
+            self.partners,
             longer=sum(self.sizes) / self.budget,
         )
 
@@ -165,7 +155,7 @@ class Known:
 
     @cached_property
     def waiting(self) -> _Waiting:
-        return _Waiting(self.row.units, self.worth, self.questions, asked_words=self.budget)
+        return _Waiting(self.row.units, self.worth, self.partners, asked_words=self.budget)
 
     @cached_property
     def needs(self) -> list[int | None]:
@@ -301,7 +291,7 @@ def choice(known: Known, rule: Rule) -> list[int]:
     while place is not None:
         growing.add(place)
         place = growing.following()
-    asked = {known.questions[place] for place in growing.chosen if place in known.questions}
+    asked = {known.partners.questions[place] for place in growing.chosen if place in known.partners.questions}
     return sorted({*growing.chosen, *asked})
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from precis_text.length import Length, make_length
 from precis_text.motions import votes_on_motions
+from precis_text.partners import Partners
 from precis_text.selection import (
     _Extract,
     _may_end,
@@ -214,7 +215,7 @@ def test_a_question_that_names_a_decision_decides_nothing() -> None:
 
 def test_a_unit_is_said_when_more_than_three_tenths_of_its_word_pairs_are_chosen() -> None:
     units = extraction_units("A quay was built. The wall moved by far.")
-    extract = _Extract(units, [4, 5], [4, 5], [{}])
+    extract = _Extract(units, [4, 5], [4, 5], Partners())
     extract.add([0])
     pairs = sorted(extract._pairs(1))
     assert len(pairs) == 4

@@ -3,8 +3,8 @@
 import pytest
 
 from precis_text.cohesion import formalities, holed, is_formal
-from precis_text.exchanges import is_courtesy, questions_of_answers, short_answers
-from precis_text.motions import votes_on_motions
+from precis_text.exchanges import is_courtesy, questions_of_answers
+from precis_text.partners import Partners
 from precis_text.unit_worth import read_worth, worths
 from precis_text.units import TextUnit, extraction_units
 from precis_text.words import length_in_words
@@ -12,15 +12,7 @@ from precis_text.words import length_in_words
 
 def worth(units: list[TextUnit], *, longer: float = 1.0) -> list[float]:
     sizes = [length_in_words(unit.text) for unit in units]
-    return worths(
-        units,
-        [1.0] * len(units),
-        sizes,
-        questions_of_answers(units),
-        short_answers(units),
-        votes_on_motions(units),
-        longer=longer,
-    )
+    return worths(units, [1.0] * len(units), sizes, Partners.of(units), longer=longer)
 
 
 def of_message(message: str, *, longer: float = 1.0) -> float:
@@ -254,7 +246,7 @@ def test_a_motion_whose_vote_is_told_is_worth_half_of_the_best_sentence() -> Non
     )
     units = extraction_units(text + end)
     sizes = [length_in_words(unit.text) for unit in units]
-    found = worths(units, [1.0, 0.8, *5 * [0.01]], sizes, {}, {}, votes_on_motions(units), longer=1.0)
+    found = worths(units, [1.0, 0.8, *5 * [0.01]], sizes, Partners(votes={2: 3, 4: 5}), longer=1.0)
     assert found[2] == 0.4
     assert max(found[3:]) <= 0.01
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
@@ -13,9 +13,9 @@ from typing import Protocol
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces, formalities, goes_on, halves, is_part
 from precis_text.decided_items import decided_words
-from precis_text.exchanges import is_courtesy, only_asks, questions_of_answers, short_answers
+from precis_text.exchanges import is_courtesy, only_asks
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
-from precis_text.motions import votes_on_motions
+from precis_text.partners import Partners
 from precis_text.sentences import split_sentences
 from precis_text.standalone import Readability
 from precis_text.unit_worth import read_worth, worths
@@ -83,7 +83,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     others. A sentence that refers to the one before it is chosen after that one or together with it, and one that ends
     in a colon after the next one. A unit is worth the more, the more readers understand it after the chosen units
     before it (`standalone`). A decision that answers is chosen together with its question, a turn that ends with a
-    question with its short answer (`exchanges`), and a motion with the vote on it (`motions`). A unit is skipped if
+    question with its short answer, and a motion with the vote on it (`partners`). A unit is skipped if
     many of its word pairs are chosen already (a motion: most), if it has only one or two words, or if it does not fit.
     Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at
     least half the worth of the best fill a cap. A cap of at least 40 words or 56 tokens, or half of that in talks, is
@@ -95,15 +95,14 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
         scores: one for each unit, 0 to 1.
         words: the length of the extract without a cap.
     """
-    questions, answered = questions_of_answers(read.units), short_answers(read.units)
+    partners = Partners.of(read.units)
     sizes = [length_in_words(named_text(replace(unit, text=as_shown(unit)))) for unit in read.units]
     costs = _costs(read, sizes, length.cap)
     words += decided_words(read.units, sizes)
     limit = words if length.cap is None else length.cap.count
-    votes = votes_on_motions(read.units)
-    worth = worths(read.units, scores, sizes, questions, answered, votes, longer=sum(costs) / limit)
-    waiting = _Waiting(read.units, worth, questions, asked_words=limit * sum(sizes) / sum(costs))
-    extract = _Extract(read.units, sizes, costs, (questions, answered, votes))
+    worth = worths(read.units, scores, sizes, partners, longer=sum(costs) / limit)
+    waiting = _Waiting(read.units, worth, partners, asked_words=limit * sum(sizes) / sum(costs))
+    extract = _Extract(read.units, sizes, costs, partners)
     passed: dict[int, float] = {}
     least = 0.0
     for value, group in waiting:
@@ -126,7 +125,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     if extract.chosen and _is_filled(length.cap, is_spoken=is_spoken):
         waiting.put_back(passed)
         _fill(extract, waiting, limit, least=_JUNK * waiting.most if is_spoken else 0.0)
-    return sorted(extract.chosen or [waiting.best_of(votes)])
+    return sorted(extract.chosen or [waiting.best])
 
 
 def _is_filled(cap: Cap | None, *, is_spoken: bool) -> bool:
@@ -138,18 +137,10 @@ def _is_filled(cap: Cap | None, *, is_spoken: bool) -> bool:
 
 
 class _Extract:
-    """The units chosen so far, with what they cost and say.
-
-    Args:
-        partners: for some units, the place of the question, the answer or, last, the vote that is chosen with it.
-    """
+    """The units chosen so far, with what they cost and say."""
 
     def __init__(
-        self,
-        units: Sequence[TextUnit],
-        sizes: Sequence[int],
-        costs: Sequence[int],
-        partners: Sequence[Mapping[int, int]],
+        self, units: Sequence[TextUnit], sizes: Sequence[int], costs: Sequence[int], partners: Partners
     ) -> None:
         self.chosen: list[int] = []
         self.spent = self.written = 0
@@ -158,7 +149,7 @@ class _Extract:
 
     def says(self, place: int) -> bool:
         """Return whether most word pairs of a unit are chosen already; all motions have the same first ones."""
-        pairs, is_motion = self._pairs(place), place in self._partners[-1]
+        pairs, is_motion = self._pairs(place), place in self._partners.votes
         return len(pairs & self._seen) > (_SAME_MOTION if is_motion else _SAME) * len(pairs)
 
     def may_fill(self, place: int) -> bool:
@@ -188,8 +179,7 @@ class _Extract:
         return added
 
     def _with_partners(self, group: Sequence[int]) -> list[int]:
-        partners = [found[place] for found in self._partners for place in group if place in found]
-        return [*dict.fromkeys([*group, *self.without_chosen(partners)])]
+        return [*dict.fromkeys([*group, *self.without_chosen(self._partners.of_group(group))])]
 
     def _pairs(self, place: int) -> set[tuple[str, str]]:
         return set(pairwise(unicode_words(self._units[place].text)))
@@ -224,7 +214,6 @@ class _Waiting:
 
     Args:
         worth: the worth of each unit to a person who knows the document.
-        questions: the place of the question that is chosen with an answer.
         asked_words: the length of the summary in words.
     """
 
@@ -232,18 +221,18 @@ class _Waiting:
         self,
         units: Sequence[TextUnit],
         worth: Sequence[float],
-        questions: Mapping[int, int],
+        partners: Partners,
         *,
         asked_words: float,
     ) -> None:
-        self._worth, self._questions, self._asked_words = worth, questions, asked_words
+        self._worth, self._partners, self._asked_words = worth, partners, asked_words
         self._speakers = [unit.speaker for unit in units]
         self._readability = Readability(units)
         self._chosen: list[int] = []
         follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
         small, formal = halves(units), formalities(units)
         courtesies = (place for place, unit in enumerate(units) if is_courtesy(unit))
-        out = {*(place for place in questions.values() if only_asks(units[place])), *courtesies}
+        out = {*(place for place in partners.questions.values() if only_asks(units[place])), *courtesies}
         is_out = [
             place in out or unit.heading or unit.aside or is_part(unit) or formal[place] or (half and not on)
             for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
@@ -288,9 +277,11 @@ class _Waiting:
             value, group = heappop(self._heap)
             yield -value, group
 
-    def best_of(self, votes: Collection[int]) -> int:
-        """Return the place of the best unit, of one without a vote that belongs to it if there is one."""
-        return next((place for _, place in self._best if place not in votes), self._best[0][1])
+    @property
+    def best(self) -> int:
+        """The place of the best unit, of one without a vote that belongs to it if there is one."""
+        alone = (place for _, place in self._best if place not in self._partners.votes)
+        return next(alone, self._best[0][1])
 
     def put_back(self, passed: Mapping[int, float]) -> None:
         """Let units wait again, with their worth, that were removed and not chosen."""
@@ -321,7 +312,11 @@ class _Waiting:
 
     def _valued(self, groups: Sequence[tuple[int, ...]]) -> list[tuple[float, tuple[int, ...]]]:
         """Return entries of the queue: a group is read as well as its unit that fewest readers understand."""
-        asked = [(place, (*group, self._questions.get(place, place))) for group in groups for place in group]
+        asked = [
+            (place, (*group, self._partners.questions.get(place, place)))
+            for group in groups
+            for place in group
+        ]
         shares = iter(self._readability.shares(asked, self._chosen))
         return [(-self._read_worth(group, min(next(shares) for _ in group)), group) for group in groups]
 

@@ -7,7 +7,7 @@ only agrees costs it little there, and a reader much. A long conversation has be
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import asks, formalities, holed, is_aim, is_broken_off, is_formal, unended
@@ -24,6 +24,7 @@ from precis_text.exchanges import (
     pieces,
     speaks_of_meeting,
 )
+from precis_text.partners import Partners
 from precis_text.section_weights import section_weights
 from precis_text.units import TextUnit
 
@@ -56,9 +57,7 @@ def worths(
     units: Sequence[TextUnit],
     scores: Sequence[float],
     sizes: Sequence[int],
-    questions: Mapping[int, int],
-    answered: Mapping[int, int],
-    votes: Collection[int],
+    partners: Partners,
     *,
     longer: float,
 ) -> list[float]:
@@ -67,54 +66,36 @@ def worths(
     Args:
         scores: one for each unit, 0 to 1.
         sizes: words of each unit with its speaker's name.
-        questions: the place of the question of each answer (`questions_of_answers`).
-        answered: the place of the short answer of each question (`short_answers`).
-        votes: the places of motions whose vote is in the document (`votes_on_motions`).
         longer: the length of the document over that of the summary.
     """
     least, most = _CONTENT
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
-    of_units = (
-        contents(units),
-        unended(units),
-        holed(units),
-        asks_alone(units, answered),
-        pieces(units),
-        section_weights(units),
+    questions = partners.questions
+    marked = (
+        (_SHORT, (size < _FEW and place not in questions for place, size in enumerate(sizes))),
+        (_QUESTION, map(asks, units)),
+        (_UNENDED, unended(units)),
+        (_POINTS, (has_inner_reference(unit.text) for unit in units)),
+        (_PART, (points_to_a_part(unit.text) for unit in units)),
+        (_FORMAL, map(is_formal, units)),
+        (_HOLE, holed(units)),
+        (_AIM, map(is_aim, units)),
+        (_ASKS_ALONE, asks_alone(units, partners.answers)),
+        (_PIECE, pieces(units)),
     )
-    rows = zip(units, (None, *units[:-1]), scores, sizes, *of_units, strict=True)
-    found = [
-        score
-        * weight
-        * _of_message(unit, before, content / full, units[questions[place]] if place in questions else None)
-        * (_SHORT if size < _FEW and place not in questions else 1.0)
-        * (_QUESTION if asks(unit) else 1.0)
-        * (_UNENDED if is_unended else 1.0)
-        * (_POINTS if has_inner_reference(unit.text) else 1.0)
-        * (_PART if points_to_a_part(unit.text) else 1.0)
-        * (_FORMAL if is_formal(unit) else 1.0)
-        * (_HOLE if has_hole else 1.0)
-        * (_AIM if is_aim(unit) else 1.0)
-        * (_ASKS_ALONE if is_alone else 1.0)
-        * (_PIECE if is_piece else 1.0)
-        for place, (
-            unit,
-            before,
-            score,
-            size,
-            content,
-            is_unended,
-            has_hole,
-            is_alone,
-            is_piece,
-            weight,
-        ) in enumerate(rows)
-    ]
+    factors = [map({True: factor, False: 1.0}.__getitem__, marks) for factor, marks in marked]
+    said = (
+        _of_message(unit, before, content / full, units[questions[place]] if place in questions else None)
+        for place, (unit, before, content) in enumerate(
+            zip(units, (None, *units[:-1]), contents(units), strict=True)
+        )
+    )
+    found = [*map(math.prod, zip(scores, section_weights(units), said, *factors, strict=True))]
     told = [worth for worth, unit in zip(found, units, strict=True) if not (unit.heading or unit.aside)]
     best = max(told or found)
     floors = least_worths(units)
     formal = formalities(units)
-    for place in votes:
+    for place in partners.votes:
         floors[place] = max(floors[place], 0.0 if formal[place] else _MOTION)
     return [max(worth, share * best) for worth, share in zip(found, floors, strict=True)]
 
