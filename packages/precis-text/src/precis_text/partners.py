@@ -1,4 +1,4 @@
-"""Units that stand in a summary together: questions and answers, motions and votes."""
+"""Units that a summary has together: questions and answers, motions and votes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Partners:
     """The place of the partner of some units.
 
     Attributes:
-        questions: of each decision that answers, the place of its question (`questions_of_answers`).
-        answers: of each turn that ends with a question, the place of its short answer (`short_answers`).
-        votes: of each motion, the place of the vote on it (`votes_on_motions`).
+        questions: the question of each decision that answers one (`questions_of_answers`).
+        answers: the short answer to each turn that ends with a question (`short_answers`).
+        votes: the vote on each motion (`votes_on_motions`).
     """
 
     questions: Mapping[int, int] = field(default_factory=dict)
