@@ -141,11 +141,7 @@ class Known:
     @cached_property
     def worth(self) -> list[float]:
         return worths(
-            self.row.units,
-            self.row.scores,
-            self.sizes,
-            self.partners,
-            longer=sum(self.sizes) / self.budget,
+            self.row.units, self.row.scores, self.sizes, self.partners, longer=sum(self.sizes) / self.budget
         )
 
     @cached_property

@@ -143,11 +143,7 @@ def check_generation(model: PreTrainedModel) -> None:
         uncached = model.generate(input_ids=ids, attention_mask=mask, use_cache=False, **options)
         assert torch.equal(cached, uncached)
         static = model.generate(
-            input_ids=ids,
-            attention_mask=mask,
-            cache_implementation="static",
-            disable_compile=True,
-            **options,
+            input_ids=ids, attention_mask=mask, cache_implementation="static", disable_compile=True, **options
         )
         assert torch.equal(cached, static)
         for row, length in enumerate(mask.sum(-1).tolist()):

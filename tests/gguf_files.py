@@ -28,11 +28,7 @@ CHAT = (
 )
 MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ċ", "Ċ")]
 _CONTROL = ["<|start|>", "<|end|>", "<|turn|>"]
-TOKENS = [
-    *_CONTROL,
-    *sorted(pre_tokenizers.ByteLevel.alphabet()),
-    *(left + right for left, right in MERGES),
-]
+TOKENS = [*_CONTROL, *sorted(pre_tokenizers.ByteLevel.alphabet()), *(left + right for left, right in MERGES)]
 
 
 def random_model(kind: str = "llama") -> PreTrainedModel:

@@ -72,11 +72,7 @@ def faults_of(kind: Kind, folder: Path, heard: damages._Heard) -> dict[str, str]
 
 @pytest.mark.parametrize("name", KINDS)
 def test_no_damage_is_silent_until_seals_are_not_compared(
-    name: str,
-    kinds: dict[str, Kind],
-    heard: damages._Heard,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    name: str, kinds: dict[str, Kind], heard: damages._Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert faults_of(kinds[name], tmp_path / "a", heard) == {}
     seals_are_not_compared(monkeypatch)

@@ -35,11 +35,7 @@ def chosen(folder: Path, index: str, *, driver: str | None) -> tuple[str, str]:
         (folder / "nvidia-smi").write_text(f"#!/bin/sh\n{driver}\n")
         (folder / "nvidia-smi").chmod(0o755)
     ran = subprocess.run(
-        [sys.executable, SCRIPT, index],
-        env={"PATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, SCRIPT, index], env={"PATH": str(folder)}, capture_output=True, text=True, check=True
     )
     return ran.stdout.strip(), ran.stderr
 

@@ -188,11 +188,7 @@ def _sentence_end_tokenizer() -> PreTrainedTokenizerBase:
     backend.decoder = decoders.Metaspace()
     backend.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
     return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        eos_token="</s>",
-        pad_token="<pad>",
-        unk_token="<unk>",
-        model_max_length=96,
+        tokenizer_object=backend, eos_token="</s>", pad_token="<pad>", unk_token="<unk>", model_max_length=96
     )
 
 

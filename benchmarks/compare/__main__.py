@@ -57,7 +57,7 @@ app = Commands(
         "python -m benchmarks.compare all --quick --out runs/bench\n\n"
         "python -m benchmarks.compare encoder --quick --write-baseline runs/baseline.json\n\n"
         "python -m benchmarks.compare encoder --quick --against runs/baseline.json"
-    ),
+    )
 )
 def bench(
     subject: Annotated[

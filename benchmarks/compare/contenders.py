@@ -40,9 +40,7 @@ class Contender:
 def blocks_kept(contender: Contender) -> Contender:
     """Return the contender under `KEEP_BLOCKS`, to show the effect of memory allocation on its speed."""
     return replace(
-        contender,
-        name=f"{contender.name}, blocks kept",
-        environment={**contender.environment, **KEEP_BLOCKS},
+        contender, name=f"{contender.name}, blocks kept", environment={**contender.environment, **KEEP_BLOCKS}
     )
 
 

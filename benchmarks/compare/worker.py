@@ -67,11 +67,7 @@ def peak_memory(one_pass: Pass, *, tensors: bool = True) -> dict[str, Any]:
     one_pass()
     peak = resident_mb("VmHWM")
     above = peak - before if peak is not None and before is not None else None
-    return {
-        "process_mb": peak,
-        "added_mb": above,
-        "tensors_mb": _tensor_peak(one_pass) if tensors else None,
-    }
+    return {"process_mb": peak, "added_mb": above, "tensors_mb": _tensor_peak(one_pass) if tensors else None}
 
 
 def _tensor_peak(one_pass: Pass) -> float:

@@ -127,10 +127,7 @@ def _service() -> Any:
     from precis.server.served_model import ServedModel
 
     models = ModelPool.of(ServedModel.load(model_to_use(None, None), name="default"))
-    client = TestClient(
-        make_app(models, limits=Limits(), access=Access()),
-        base_url="http://127.0.0.1",
-    )
+    client = TestClient(make_app(models, limits=Limits(), access=Access()), base_url="http://127.0.0.1")
     return client.__enter__()
 
 

@@ -27,10 +27,7 @@ def main() -> None:
     if device.on_card:
         torch.cuda.set_device(0)
     run = StageRun(
-        device=device,
-        notes=Notes(options.rows),
-        deadline=began + options.seconds,
-        dry=options.dry,
+        device=device, notes=Notes(options.rows), deadline=began + options.seconds, dry=options.dry
     )
     try:
         getattr(importlib.import_module(module), function)(run)

@@ -55,9 +55,7 @@ def excesses(model: str = "default") -> Iterator[Excess]:
     for field in ("n", "max_tokens", "max_completion_tokens"):
         yield Excess(f"{field} = 10^9", 400, _chat(model, "A text.", **{field: BILLION}))
     yield Excess(
-        "max_output_tokens = 10^9",
-        400,
-        _post(_RESPONSES, model=model, input="A", max_output_tokens=BILLION),
+        "max_output_tokens = 10^9", 400, _post(_RESPONSES, model=model, input="A", max_output_tokens=BILLION)
     )
     yield Excess(
         "words of a million digits", 400, _post_raw(b'{"text": "A", "words": 1' + b"0" * 1_000_000 + b"}")

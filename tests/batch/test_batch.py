@@ -251,9 +251,7 @@ def test_verifying_names_what_is_missing_strange_twice_and_equal(shelf: list[str
     part(tmp_path / "parts", "a.parquet", ids)
     good = verify(tmp_path / "parts" / "a.parquet", shelf, HOW)
     assert (good.problem(), good.documents) == ("", 26)
-    assert [[Path(name).name for name in pair] for pair in good.same] == [
-        ["rows.jsonl: r3", "a.txt"],
-    ]
+    assert [[Path(name).name for name in pair] for pair in good.same] == [["rows.jsonl: r3", "a.txt"]]
     part(tmp_path / "parts", "b.parquet", [*ids[1:], ids[5], "other"])
     bad = verify(tmp_path / "parts" / "b.parquet", shelf, HOW)
     assert bad.problem()

@@ -278,6 +278,16 @@ def test_an_empty_document(finished: Path, precis: Precis, tmp_path: Path) -> No
     assert "a.txt: the document is empty" in outcome.error
 
 
+def test_an_empty_document_is_told_although_a_later_one_cannot_be_read(
+    finished: Path, precis: Precis, tmp_path: Path
+) -> None:
+    (tmp_path / "a.txt").write_text(" \n")
+    (tmp_path / "b.pdf").write_bytes(b"%PDF-1.7 broken")
+    outcome = precis("summarize", tmp_path / "a.txt", tmp_path / "b.pdf", "--model", finished)
+    assert (outcome.code, "b.pdf" in outcome.error) == (2, False)
+    assert "a.txt: the document is empty; --keep-going continues with the others" in outcome.error
+
+
 def test_an_empty_document_among_others_ends_the_work_or_is_stated_in_its_place(
     finished: Path, precis: Precis, tmp_path: Path
 ) -> None:

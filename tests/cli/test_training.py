@@ -44,10 +44,7 @@ def test_a_rate_that_no_model_survives_ends_with_one_line_and_no_model(
         (["--set", "train.weight_decay=nan"], "'nan' is not a finite number"),
         (["--set", "label_smoothing=1.5"], "label_smoothing=1.5 is outside [0, 1)"),
         (["--epochs", "inf"], "--epochs inf: must be a finite number"),
-        (
-            ["--recipe", "prophetnet-micro", "--set", "stream_weights=1,nan"],
-            "'nan' is not a finite number",
-        ),
+        (["--recipe", "prophetnet-micro", "--set", "stream_weights=1,nan"], "'nan' is not a finite number"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused_before_any_work(

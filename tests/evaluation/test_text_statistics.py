@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precis.evaluation.text_statistics import (
-    STATISTICS,
-    Source,
-    extractive_fragments,
-    shape_statistics,
-)
+from precis.evaluation.text_statistics import STATISTICS, Source, extractive_fragments, shape_statistics
 from precis_text.errors import UserError
 
 _DOCUMENT = "The old mill burned down last night. Nobody was hurt, the fire brigade said."

@@ -10,13 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from precis.generation.compressed_weights import (
-    BLOCKS,
-    COMPACT,
-    block_headers,
-    read_blocks,
-    read_compact,
-)
+from precis.generation.compressed_weights import BLOCKS, COMPACT, block_headers, read_blocks, read_compact
 from precis.generation.model_loader import load_model
 from precis.storage.seal import SEAL, write_folder
 from precis_experiments.small_model import write_compact

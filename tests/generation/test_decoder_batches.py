@@ -7,14 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from precis.generation.decoder_batches import (
-    BatchDecoder,
-    Generate,
-    Job,
-    _batches,
-    _CountReporter,
-    padded,
-)
+from precis.generation.decoder_batches import BatchDecoder, Generate, Job, _batches, _CountReporter, padded
 from precis.generation.input_plan import Encoded
 from precis.generation.summary import How
 from precis_text.decoding_settings import GenerationSettings

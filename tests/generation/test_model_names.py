@@ -28,11 +28,7 @@ def holds(folder: Path, *names: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("files", "found"),
-    [
-        (["config.json", "model/config.json"], ""),
-        (["model/config.json"], "model"),
-    ],
+    ("files", "found"), [(["config.json", "model/config.json"], ""), (["model/config.json"], "model")]
 )
 def test_a_model_is_in_the_folder_itself_or_else_in_its_model(
     files: list[str], found: str, tmp_path: Path

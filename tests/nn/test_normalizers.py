@@ -132,8 +132,7 @@ def test_gumbel_at_a_low_temperature_samples_from_softmax() -> None:
 
 
 @pytest.mark.parametrize(
-    "normalize",
-    [Softmax(), TopP(mass=0.7), TopP(mass=0.7, temperature=10.0), Gumbel(temperature=0.01)],
+    "normalize", [Softmax(), TopP(mass=0.7), TopP(mass=0.7, temperature=10.0), Gumbel(temperature=0.01)]
 )
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

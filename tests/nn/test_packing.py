@@ -167,11 +167,7 @@ def test_a_kernel_for_documents_of_any_lengths_gets_the_bounds_of_each_and_of_it
 
 @pytest.mark.parametrize(
     ("lengths", "groups"),
-    [
-        ([100, 84, 83], [[100, 84], [83]]),
-        ([800, 700, 699], [[800, 700], [699]]),
-        ([3, 9, 5], [[9, 5, 3]]),
-    ],
+    [([100, 84, 83], [[100, 84], [83]]), ([800, 700, 699], [[800, 700], [699]]), ([3, 9, 5], [[9, 5, 3]])],
 )
 def test_documents_that_are_an_eighth_or_16_tokens_shorter_share_a_group(
     lengths: list[int], groups: list[list[int]]

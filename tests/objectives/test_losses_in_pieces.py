@@ -305,9 +305,7 @@ def test_a_head_that_is_wrapped_is_asked_for_its_logits() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "make",
-    [pytest.param(bart, marks=pytest.mark.slow), lambda: zcodepp(0)],
-    ids=["bart", "zcodepp"],
+    "make", [pytest.param(bart, marks=pytest.mark.slow), lambda: zcodepp(0)], ids=["bart", "zcodepp"]
 )
 @pytest.mark.traced
 def test_a_compiled_model_gives_the_same_loss(make: Any) -> None:

@@ -125,8 +125,7 @@ class SlowProphetNet:
                 state = self.norm(f"{name}.attention_norm", state + mixed)
                 after.append(
                     self.norm(
-                        f"{name}.feed_forward_norm",
-                        state + self.feed_forward(f"{name}.feed_forward", state),
+                        f"{name}.feed_forward_norm", state + self.feed_forward(f"{name}.feed_forward", state)
                     )
                 )
             states = after

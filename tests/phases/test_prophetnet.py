@@ -32,12 +32,7 @@ from precis.training.callbacks import read_metrics
 from precis_text.errors import UserError
 from tests.tiny_models import bert_tokenizer, documents, our_tokenizer
 
-TRAINING = {
-    "train.steps": 3,
-    "train.warmup_steps": 1,
-    "train.log_every": 1,
-    "train.precision": "fp32",
-}
+TRAINING = {"train.steps": 3, "train.warmup_steps": 1, "train.log_every": 1, "train.precision": "fp32"}
 PACKED = {"batch_size": 4, "block_length": 64, "validation_blocks": 4, **TRAINING}
 SMALL = {
     "model.hidden_size": 16,

@@ -380,10 +380,7 @@ def test_a_word_of_grammar_or_a_number_is_whole_although_the_next_word_starts_wi
         ("Right you are, my dear friend Bob.", ""),
         ("So you can understand it, we wrote a guide.", ""),
         ("So it doesn't break, we oiled it twice.", ""),
-        (
-            "Good morning. Thank you, Mr. Chair. The boat is sold.",
-            "Good morning. Thank you, Mr. Chair.",
-        ),
+        ("Good morning. Thank you, Mr. Chair. The boat is sold.", "Good morning. Thank you, Mr. Chair."),
         ("Thanks, Ann! Okay, so we sold the boat.", "Thanks, Ann! Okay, so"),
         ("Yeah , so first , let's see the mast .", "Yeah , so first ,"),
         ("And so , the boat is sold .", "And so ,"),
@@ -588,3 +585,11 @@ def test_an_answer_keeps_its_sentences_and_loses_its_yes_before_a_statement() ->
     assert told("Good morning. We sold the old boat.") == "Good morning. We sold the old boat."
     assert told("Yes, we will take the old boat.") == "Yes, we will take the old boat."
     assert Pauses("en").told("Mr. Chair, we sold the old boat.") == "We sold the old boat."
+
+
+def test_a_turn_of_dashes_takes_no_time() -> None:
+    start = time.perf_counter()
+    told = Pauses("en").told("We sold the boat" + " -" * 10_000 + " today")
+    assert time.perf_counter() - start < 0.5
+    assert told.endswith("- today")
+    assert Pauses("en").told("We sold the old boat - –") == "We sold the old boat"

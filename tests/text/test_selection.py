@@ -222,7 +222,7 @@ def test_a_unit_is_said_when_more_than_three_tenths_of_its_word_pairs_are_chosen
     said = []
     for count in (1, 2):
         extract._seen = set(pairs[:count])
-        said.append(extract.says(1))
+        said.append(extract.repeats(1))
     assert said == [False, True]
 
 

@@ -80,8 +80,7 @@ def test_a_space_before_each_comma_is_no_hole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("longer", "expected"),
-    [(0.5, 1.0), (4.0, 1.0), (9.0, (4 / 6) ** 2), (16.0, 0.25), (100.0, 0.25)],
+    ("longer", "expected"), [(0.5, 1.0), (4.0, 1.0), (9.0, (4 / 6) ** 2), (16.0, 0.25), (100.0, 0.25)]
 )
 def test_the_longer_a_conversation_the_more_a_message_has_to_say(longer: float, expected: float) -> None:
     four = "The pump lifts water slowly."

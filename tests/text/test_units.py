@@ -102,8 +102,7 @@ def test_a_paragraph_ends_with_a_line_that_is_not_full() -> None:
 
 
 @pytest.mark.parametrize(
-    "document",
-    ["Budget\nThe committee met on Monday and agreed.", "- milk and butter\n- bread and cheese"],
+    "document", ["Budget\nThe committee met on Monday and agreed.", "- milk and butter\n- bread and cheese"]
 )
 def test_headings_and_items_stay_apart(document: str) -> None:
     assert texts(document) == document.splitlines()
@@ -587,14 +586,7 @@ def test_marks_without_a_word_are_no_heading() -> None:
 
 
 @pytest.mark.parametrize(
-    "heading",
-    [
-        "11. EARLY END.",
-        "3. Rent and Deposit.",
-        "§ 4 Kaution.",
-        "Article 5 – Loyer.",
-        "2.1 Term.",
-    ],
+    "heading", ["11. EARLY END.", "3. Rent and Deposit.", "§ 4 Kaution.", "Article 5 – Loyer.", "2.1 Term."]
 )
 def test_a_heading_in_front_of_its_clause_is_a_heading(heading: str) -> None:
     clause = "Either side may end the hire of the boat. The fee is two months of hire."
@@ -615,3 +607,10 @@ def test_a_short_sentence_without_a_numbered_mark_is_no_heading(said: str) -> No
 def test_other_short_sentences_stay_alone(first: str) -> None:
     text = f"{first} Either side may end the hire of the boat. The fee is two months of hire."
     assert "Either side may end the hire of the boat." in [unit.text for unit in extraction_units(text)]
+
+
+@pytest.mark.parametrize("invisible", ["\u200b", "\u2060", "\u200b\n\u200b"])
+def test_a_paragraph_of_invisible_characters_is_none(invisible: str) -> None:
+    units = extraction_units(f"The quay was closed.\n\n{invisible}\n\nIt opens in June.")
+    assert [unit.text for unit in units] == ["The quay was closed.", "It opens in June."]
+    assert extraction_units(invisible) == []

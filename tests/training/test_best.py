@@ -40,12 +40,7 @@ def test_the_best_checkpoint_survives_pruning_and_can_be_loaded_back(tmp_path: P
 
     seen: list[int] = []
     result = tiny.run(
-        tmp_path,
-        model=model,
-        validate=validate,
-        validate_every=2,
-        save_every=1,
-        keep_checkpoints=1,
+        tmp_path, model=model, validate=validate, validate_every=2, save_every=1, keep_checkpoints=1
     )
 
     assert (result.best_step, result.best_metric) == (4, 1.0)
@@ -174,12 +169,7 @@ def test_a_signal_writes_the_best_before_the_last_checkpoint(tmp_path: Path) -> 
 
     model = tiny.TinyModel()
     first = tiny.run(
-        tmp_path,
-        model=model,
-        loss=stopped,
-        validate=_scripted([1.0, 2.0]),
-        validate_every=2,
-        save_every=100,
+        tmp_path, model=model, loss=stopped, validate=_scripted([1.0, 2.0]), validate_every=2, save_every=100
     )
     assert (first.interrupted, first.best_checkpoint.name) == (True, "best-00000002")
     assert _folders(tmp_path) == ["best-00000002", "step-00000005"]

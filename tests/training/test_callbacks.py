@@ -260,12 +260,7 @@ def test_without_a_terminal_there_is_a_plain_line_for_each_record_and_no_bar(tmp
     console, stream = _console(terminal=False)
     began = time.perf_counter()
 
-    tiny.run(
-        tmp_path,
-        callbacks=[ProgressBar(console=console)],
-        log_every=6,
-        validate=tiny.validation_loss,
-    )
+    tiny.run(tmp_path, callbacks=[ProgressBar(console=console)], log_every=6, validate=tiny.validation_loss)
 
     lines = stream.getvalue().splitlines()
     assert lines[0] == f"training 240 of 240 parameters on {chosen()}: steps 1 to 12"

@@ -45,18 +45,10 @@ def test_a_setting_that_changes_the_curve_is_refused_on_resume(
         ({"data": ["30b2", "11aa"]}, {"data": ["30b2", "99ff"]}, "other validation pairs"),
         ({"data": ["30b2"]}, {"data": ["77c1"]}, "other training pairs"),
         ({"data": ["a", "b"]}, {"data": ["c", "d"]}, "other training pairs and other validation pairs"),
-        (
-            {"data": ["30b2"]},
-            {"data": ["30b2", "11aa"]},
-            "other training pairs or other validation pairs",
-        ),
+        ({"data": ["30b2"]}, {"data": ["30b2", "11aa"]}, "other training pairs or other validation pairs"),
         ({"tokenizer": "30b2"}, {"tokenizer": "77c1"}, "another tokenizer"),
         ({"corpora": ["a", "b"]}, {"corpora": ["a", "c"]}, "another corpus"),
-        (
-            {"sets": {"samsum": ["x", "1"]}},
-            {"sets": {"samsum": ["x", "2"]}},
-            "other pairs of samsum",
-        ),
+        ({"sets": {"samsum": ["x", "1"]}}, {"sets": {"samsum": ["x", "2"]}}, "other pairs of samsum"),
     ],
 )
 def test_what_is_known_by_its_digest_is_named_in_words(

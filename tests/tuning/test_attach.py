@@ -13,9 +13,7 @@ from precis.tuning import MethodSettings, NoPrefix, Prefix, attach, attached, me
 from precis.tuning.discourse import Layer, Tuning, Uniform
 from precis.tuning.prefix import ALL_SITES, Site, TopLayers
 from precis_text.errors import UserError
-from tests.conformance import (
-    random_batch,
-)
+from tests.conformance import random_batch
 from tests.tiny_models import tiny
 from tests.tuning.bases import KINDS, LAYERS, LENGTH, SEGMENTS, attach_loud, base, logits, plain
 

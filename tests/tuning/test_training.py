@@ -11,9 +11,7 @@ from safetensors.torch import load_file
 
 from precis.tuning import Prefix, attach, attached, method
 from precis.tuning.prefix import Reparametrized, Site
-from tests.conformance import (
-    random_batch,
-)
+from tests.conformance import random_batch
 from tests.tuning.bases import KINDS, LAYERS, LENGTH, OPTIONS, SEGMENTS, attach_loud, base, plain
 
 

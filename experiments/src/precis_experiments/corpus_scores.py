@@ -20,11 +20,7 @@ from precis_experiments.resumable_steps import Result
 
 
 def score_texts(
-    metrics: Sequence[str],
-    texts: Sequence[str],
-    references: Sequence[Sequence[str]],
-    *,
-    language: str = "en",
+    metrics: Sequence[str], texts: Sequence[str], references: Sequence[Sequence[str]], *, language: str = "en"
 ) -> Result:
     """Score texts in a language by a task's metrics; return JSON values.
 

@@ -325,10 +325,5 @@ def _reads(scale: LanguagesScale) -> Reads:
 
 
 multilingual = Experiment(
-    name="multilingual",
-    scales=LANGUAGES_SCALES,
-    steps=_steps,
-    reads=_reads,
-    table=_table,
-    claims=_claims,
+    name="multilingual", scales=LANGUAGES_SCALES, steps=_steps, reads=_reads, table=_table, claims=_claims
 )

@@ -186,10 +186,7 @@ OTHER_LANGUAGES = tuple(
 
 TEXTS = (
     OpenSet(
-        name="gutenberg",
-        place="pretrain_gutenberg",
-        licence="public domain",
-        credit="Project Gutenberg",
+        name="gutenberg", place="pretrain_gutenberg", licence="public domain", credit="Project Gutenberg"
     ),
     OpenSet(
         name="scotus",

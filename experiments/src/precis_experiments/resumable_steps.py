@@ -178,12 +178,7 @@ class Study:
         return {name: result for name, result in found.items() if result is not None}
 
     def _take_one(
-        self,
-        left: Iterable[tuple[int, Step]],
-        results: Mapping[str, Result],
-        notify: Notify,
-        *,
-        total: int,
+        self, left: Iterable[tuple[int, Step]], results: Mapping[str, Result], notify: Notify, *, total: int
     ) -> bool:
         """Do the first step that can be done now; return whether there was one."""
         for number, step in left:

@@ -164,12 +164,7 @@ def tiny_training(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = train.recipe("zcodepp-mini")  # type: ignore[attr-defined]
     assert isinstance(whole.model, ZCodePPShape)
     shape = replace(
-        whole.model,
-        vocab_size=40,
-        hidden_size=16,
-        num_attention_heads=2,
-        encoder_layers=1,
-        decoder_layers=1,
+        whole.model, vocab_size=40, hidden_size=16, num_attention_heads=2, encoder_layers=1, decoder_layers=1
     )
     monkeypatch.setattr(train, "recipe", lambda _: replace(whole, model=shape))
     monkeypatch.setattr(train, "samsum_batch", short_batch)

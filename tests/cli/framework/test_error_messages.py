@@ -26,11 +26,7 @@ class PanicException(BaseException):  # as pyo3 calls it
             2,
             "/a/b: permission denied; choose a place that you may write to",
         ),
-        (
-            OSError(errno.EROFS, "x", "/a/b"),
-            2,
-            "/a/b: read-only file system; choose a writable place",
-        ),
+        (OSError(errno.EROFS, "x", "/a/b"), 2, "/a/b: read-only file system; choose a writable place"),
         (OSError(errno.ENOSPC, "x", "/a/b"), 1, "/a/b: no space left on device; free some space there"),
         (OSError(errno.EIO, "x", b"/a/b"), 1, "/a/b: input/output error"),
         (OSError(errno.ENAMETOOLONG, "x", "/a"), 2, "/a: file name too long; choose a shorter name"),

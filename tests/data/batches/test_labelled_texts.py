@@ -12,8 +12,7 @@ def rows(count: int) -> TokenizedPairs:
     """Row i holds the token 10 + i, once or more."""
     lengths = np.random.default_rng(0).integers(1, 9, size=count).tolist()
     return TokenizedPairs(
-        sources=Ragged.of([[10 + i] * n for i, n in enumerate(lengths)]),
-        targets=Ragged.of([[0]] * count),
+        sources=Ragged.of([[10 + i] * n for i, n in enumerate(lengths)]), targets=Ragged.of([[0]] * count)
     )
 
 

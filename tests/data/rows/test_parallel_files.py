@@ -83,10 +83,7 @@ def test_a_file_of_rows_that_cannot_be_read_does_not_end_a_run_that_keeps_going(
         list(read_documents(files))
 
 
-@pytest.mark.parametrize(
-    "first",
-    ["sep=;", '"sep=;"', "SEP=;", "\ufeffsep=;"],
-)
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;", "\ufeffsep=;"])
 def test_excels_first_line_names_the_separator(tmp_path: Path, first: str) -> None:
     lines = [first, "document;summary", "Ann sings, Bob listens.;Ann, Bob."]
     (tmp_path / "a.csv").write_text("\r\n".join(lines) + "\r\n", encoding="utf-8")

@@ -168,10 +168,7 @@ def test_a_header_says_what_separates_its_columns(name: str, separator: str, tmp
 HINTS: list[tuple[dict[str, str], str]] = [
     ({"Document": "d", "summary": "s"}, "did you mean 'Document'? Use --document-column Document"),
     ({"article": "d", "highlights": "s"}, "did you mean 'article'? Use --document-column article"),
-    (
-        {"document": "d", "highlights": "s"},
-        "did you mean 'highlights'? Use --summary-column highlights",
-    ),
+    ({"document": "d", "highlights": "s"}, "did you mean 'highlights'? Use --summary-column highlights"),
     ({"My Text": "d"}, "name one with --document-column NAME"),
 ]
 

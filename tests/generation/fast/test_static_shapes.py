@@ -52,9 +52,7 @@ def test_a_callers_own_rule_is_followed_as_in_generate_and_nothing_is_captured(b
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, *BEAMS[1:4]],
-    ids=["greedy", "beams", "hasty beams", "patient beams"],
+    "options", [{}, *BEAMS[1:4]], ids=["greedy", "beams", "hasty beams", "patient beams"]
 )
 @pytest.mark.parametrize(
     "of", [prophet(0), prophet(1, ngram=3), prophet(2, buckets=8)], ids=["2", "3", "few buckets"]

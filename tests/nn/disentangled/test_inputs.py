@@ -48,11 +48,7 @@ def test_bands_hold_each_row_once_and_all_keys_within_the_tables_reach(length: i
 
 
 def test_groups_of_documents_hold_at_least_one_and_no_more_scores_than_allowed() -> None:
-    assert documents_at_a_time(batch=5, per_document=10, most=25) == [
-        slice(0, 2),
-        slice(2, 4),
-        slice(4, 5),
-    ]
+    assert documents_at_a_time(batch=5, per_document=10, most=25) == [slice(0, 2), slice(2, 4), slice(4, 5)]
     assert documents_at_a_time(batch=2, per_document=99, most=25) == [slice(0, 1), slice(1, 2)]
 
 

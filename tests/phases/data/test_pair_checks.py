@@ -42,10 +42,7 @@ def test_the_first_pairs_are_shown(tmp_path: Path) -> None:
     rows(tmp_path / "pairs.jsonl", [("a", "x"), ("b", "y"), ("c", "z")])
     assert [
         pair.document for pair in first_pairs(NamedPairs(data=str(tmp_path / "pairs.jsonl")).part(), 2)
-    ] == [
-        "a",
-        "b",
-    ]
+    ] == ["a", "b"]
 
 
 def test_bad_rows_before_the_first_pairs_are_told(tmp_path: Path) -> None:

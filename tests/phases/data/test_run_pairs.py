@@ -58,8 +58,7 @@ def test_named_columns_win(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [({}, "--task NAME, or --data"), ({"task": "samsun"}, "did you mean 'samsum'")],
+    ("options", "message"), [({}, "--task NAME, or --data"), ({"task": "samsun"}, "did you mean 'samsum'")]
 )
 def test_what_is_missing_is_said(options: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -161,12 +161,7 @@ def test_a_sentence_that_the_length_cuts_has_a_source_and_one_that_it_drops_has_
 def test_a_document_that_is_its_own_summary_has_a_source_for_each_sentence() -> None:
     document = "\n- Ann waits [12].\n- Ann waits [12].\n\n***\n\nBob comes late."
     found = chosen(document, text=document.strip(), kept=True)
-    assert [text for text, _ in found] == [
-        "- Ann waits [12].",
-        "- Ann waits [12].",
-        "***",
-        "Bob comes late.",
-    ]
+    assert [text for text, _ in found] == ["- Ann waits [12].", "- Ann waits [12].", "***", "Bob comes late."]
     assert [place for _, place in found] == [text for text, _ in found]
 
 

@@ -378,10 +378,7 @@ def test_rare_forms_of_text_are_read(kind: str, body: str, text: str) -> None:
     [
         ("begin 644 wheel.txt\n#0V%T\n`\nend", "attachments not read: wheel.txt"),
         ("=ybegin line=128 size=3 name=wheel.bin\nGONE\n=yend size=3", "attachments not read: wheel.bin"),
-        (
-            "-----BEGIN PGP MESSAGE-----\n\nGONE\n-----END PGP MESSAGE-----",
-            "encrypted text left out",
-        ),
+        ("-----BEGIN PGP MESSAGE-----\n\nGONE\n-----END PGP MESSAGE-----", "encrypted text left out"),
     ],
 )
 def test_what_is_packed_into_plain_text_is_named(packed: str, note: str) -> None:

@@ -259,8 +259,7 @@ def test_fonts_that_name_no_letters_are_said() -> None:
 
 def test_locked_broken_and_empty_pdfs_say_so() -> None:
     locked = "/Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O ({}) /U ({}) >> /ID [(a) (a)]".format(
-        "x" * 32,
-        "y" * 32,
+        "x" * 32, "y" * 32
     )
     assert "is locked; save it without a password" in refused(pdf([lines_of(BODY)], trailer=locked))
     assert refused(b"%PDF-1.4\nnonsense").startswith("is damaged: ")

@@ -50,10 +50,7 @@ def test_answers_of_a_form_follow_their_labels() -> None:
 
 def test_two_answers_in_a_row_stand_behind_their_own_labels() -> None:
     page = typed(["Name:"], x=40, y=700) + typed(["Date:"], x=300, y=700)
-    answers = [
-        field("Tx", "(Ann Ode)", "80 696 280 712"),
-        field("Tx", "(3 May)", "340 696 500 712"),
-    ]
+    answers = [field("Tx", "(Ann Ode)", "80 696 280 712"), field("Tx", "(3 May)", "340 696 500 712")]
     text = text_of(page, annotations=answers)
     assert "Name: Ann Ode" in text
     assert "Date: 3 May" in text
@@ -104,12 +101,7 @@ def test_texts_that_readers_wrote_on_a_page_are_read_and_comments_and_passwords_
             "Colour:",
             ["choices of the form that are not marked left out"],
         ),
-        (
-            "/Opt [(red) (blue)]",
-            "(red)",
-            "Colour: red",
-            ["choices of the form that are not marked left out"],
-        ),
+        ("/Opt [(red) (blue)]", "(red)", "Colour: red", ["choices of the form that are not marked left out"]),
     ],
 )
 def test_choices_are_read_as_shown_and_unmarked_ones_are_named(

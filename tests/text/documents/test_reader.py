@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import zlib
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from precis_text.documents import reader
 from precis_text.documents.file_kinds import kind_of
-from precis_text.documents.reader import read_content, read_document, read_documents
+from precis_text.documents.reader import TooLateError, read_content, read_document, read_documents
 from precis_text.errors import UserError
 from tests.document_files import archive, epub, lines_of, pdf
 
@@ -45,17 +46,31 @@ def test_archives_that_grow_without_end_are_refused() -> None:
     assert "unpacks to 70 MiB" in refused(archive({"word/document.xml": page}), "a.docx")
 
 
-def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "_SECONDS", 1.0)
-    monkeypatch.setattr(reader, "_MOST_SECONDS", 1.0)
+def slow_pdf() -> bytes:
     packed = zlib.compress(lines_of(["word"] * 200_000).encode("cp1252"), 9).decode("latin-1")
-    content = pdf([""]).replace(
+    return pdf([""]).replace(
         b"<< /Length 0 >>\nstream\n\n",
         b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\n" % (len(packed), packed.encode("latin-1")),
     )
+
+
+def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "_SECONDS", 1.0)
+    monkeypatch.setattr(reader, "_MOST_SECONDS", 1.0)
     used = os.times()
-    assert "takes more than 1 seconds" in refused(content, "a.pdf")
+    assert "takes more than 1 seconds" in refused(slow_pdf(), "a.pdf")
     assert os.times().children_user - used.children_user < 5
+
+
+def test_a_document_that_is_ended_early_is_not_said_to_be_malicious() -> None:
+    content = slow_pdf()
+    with pytest.raises(TooLateError, match=r"^was not read within 0\.5 seconds$"):
+        read_content(content, name="a.pdf", within=0.5)
+    assert read_content(GOOD, name="a.md").text  # the next process is there
+    stop = threading.Timer(0.5, reader.stop_reading)
+    stop.start()
+    assert "its reader was ended, perhaps for lack of memory" in refused(content, "a.pdf")
+    stop.join()
 
 
 def test_a_reader_has_no_network_no_processes_and_no_files_to_write() -> None:

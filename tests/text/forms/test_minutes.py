@@ -885,14 +885,8 @@ def test_an_answer_with_a_subject_and_a_verb_needs_no_question(answer: str) -> N
 @pytest.mark.parametrize(
     ("meeting", "told"),
     [
-        (
-            "Dee: Shall we meet again?\nAnn: Yes, the next meeting is on 4 May.",
-            {"next": 1},
-        ),
-        (
-            "Bob: Do we approve the plan for the boat?\nCem: Yes, we approved it on Monday.",
-            {"decisions": 1},
-        ),
+        ("Dee: Shall we meet again?\nAnn: Yes, the next meeting is on 4 May.", {"next": 1}),
+        ("Bob: Do we approve the plan for the boat?\nCem: Yes, we approved it on Monday.", {"decisions": 1}),
         (
             "Bob: Is Dee coming on Friday?\nDee: No idea yet, but I will send you the slides by Thursday.",
             {"actions": 1, "questions": 1},

@@ -576,3 +576,40 @@ def test_what_is_said_between_a_motion_and_its_vote_stays_and_the_vote_is_told_o
     found = answer(f"Minutes\n\n{told}\n\nThe library opens at nine. The roof is dry again.", question).text
     assert answer_of_it in found
     assert found.count("Motion failed") <= 1
+
+
+TASKS = """# Harbour
+
+## Money
+
+The crane was repaired in March. The harbour has money for one more repair.
+
+| Item | Cost | Year |
+|---|---|---|
+| Crane repair | 4,000 euros | 2025 |
+| New light | 900 euros | 2026 |
+
+## Action items
+
+| Task | Owner | Due |
+|---|---|---|
+| Call the bank about the crane | Ann | 3 May |
+| Paint the light | Bob | 4 June |
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "question", "told"),
+    [
+        (
+            "minutes",
+            "Who calls the bank about the crane?",
+            "Call the bank about the crane (owner: Ann; due: 3 May)",
+        ),
+        ("outline", "What did the crane cost?", "Money: Item: Crane repair | Cost: 4,000 euros | Year: 2025"),
+        ("key-points", "What did the crane cost?", "Item: Crane repair | Cost: 4,000 euros | Year: 2025"),
+    ],
+)
+def test_a_form_keeps_what_it_says_of_a_row(kind: FormType, question: str, told: str) -> None:
+    read = read_content(TASKS.encode(), name="a.md")
+    assert told in [line.shown for line in answer(read, question, kind).lines]

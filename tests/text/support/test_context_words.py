@@ -22,11 +22,7 @@ def contradicts(source: str, sentence: str, code: str | None = "en") -> bool:
     [
         (f"It is 2 hours. {FAR} It has 30 seats.", "It is 30 hours.", True),
         (f"It is 2 hours. {FAR} It has 30 seats.", "It is 2 hours.", False),
-        (
-            f"It is 2 hours. {FAR} It has 30 seats.",
-            "It is 30 years.",
-            False,
-        ),  # "years" has no number there
+        (f"It is 2 hours. {FAR} It has 30 seats.", "It is 30 years.", False),  # "years" has no number there
         (f"It is 2-hours. {FAR} It has 30 seats.", "It is 30\nhours.", True),
         (f"It is 2 (hours). {FAR} It has 30 seats.", "It is 30 hours.", False),
         # the number may be six words before the word, or behind it

@@ -119,6 +119,9 @@ def test_a_name_of_six_letters_or_an_inner_capital_may_be_written_as_two_words(
 @pytest.mark.parametrize(
     ("text", "written", "known"),
     [
+        ("the National Health Service", "NHS", True),
+        ("the National Health Service", "IRS", False),
+        ("three Digital Video Discs", "DVDs", True),
         ("the World Health Organization", "WHO", True),
         ("the World Health Organization", "WHOs", True),
         ("the World Health Organization", "WHE", False),

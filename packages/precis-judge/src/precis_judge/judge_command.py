@@ -26,8 +26,7 @@ StudyFolder = Annotated[Path, typer.Argument(metavar="STUDY", help="Folder creat
 @app.command(
     "plan",
     epilog=examples(
-        "precis judge plan --preference 0.6",
-        "precis judge plan --preference 0.6 --judges 3 --documents 100",
+        "precis judge plan --preference 0.6", "precis judge plan --preference 0.6 --judges 3 --documents 100"
     ),
 )
 def plan(

@@ -37,7 +37,7 @@ def is_part(unit: TextUnit) -> bool:
 
 
 def _is_torn(text: str) -> bool:
-    """Check whether a quotation or a bracket starts in a text but does not end there, or the other way round."""
+    """Check whether a text has only one end of a quotation, or the beginning of a bracket without its end."""
     text = without_smileys(text).replace("\x1b[", "")  # that bracket colours a terminal
     if "„" in text:  # German closes quotations with the English opening mark, Polish does not
         return text.count("„") != text.count("“") + text.count("”")

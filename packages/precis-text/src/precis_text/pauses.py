@@ -48,7 +48,7 @@ _BEGINNING = re.compile("[bcfgt]r|[bf]l|[cstw]h|s[kmnp]|s?[cpt]r|thr")  # of a w
 _PART = re.compile(rf"{_BEGINNING.pattern}|[bdfghjklmnpqstvwz]")  # the same, but not in names ("plan b")
 _STATEMENT = 4  # fewest words that something can open, or a broken end follow, which has no more of them
 _PAIR = 2  # words that may be a clause
-_NEAR = 40  # characters before a phrase that have a word
+_NEAR = 40  # characters before a phrase that have a word, and at an end that have its dashes
 _MARKS = ".,!?…-–—"
 _ENDS = (".", "!", "?", "…", ":")
 _STATES = re.compile(r"later\W*|.*\bis\b.*", re.IGNORECASE)  # courtesies that state something: "All is well."
@@ -143,7 +143,8 @@ class Pauses:
         """Leave out what only opens or ends a text: "Okay, so", ", so."."""
         opening = self._opening_words(shown)
         rest = shown.removeprefix(opening).lstrip()
-        told_rest = _CUT.sub("", rest[0].upper() + rest[1:] if opening[:1].isupper() else rest)
+        capital = rest[0].upper() + rest[1:] if opening[:1].isupper() else rest
+        told_rest = capital[:-_NEAR] + _CUT.sub("", capital[-_NEAR:])
         return _TAIL.sub("", told_rest) if self.language == "en" else told_rest
 
     def _opening_words(self, text: str) -> str:

@@ -108,7 +108,7 @@ def choose(read: Units, scores: Sequence[float], length: Length, *, words: float
     for value, group in waiting:
         place, new = group[-1], extract.without_chosen(group)
         over = extract.spent + extract.cost(new) - limit
-        if not new or extract.says(place) or (extract.chosen and extract.size(place) < _FEWEST):
+        if not new or extract.repeats(place) or (extract.chosen and extract.size(place) < _FEWEST):
             continue
         if len(new) > 1 and ((over > 0 and (length.cap or extract.chosen)) or value < least):
             continue
@@ -147,8 +147,8 @@ class _Extract:
         self._units, self._sizes, self._costs, self._partners = units, sizes, costs, partners
         self._seen: set[tuple[str, str]] = set()
 
-    def says(self, place: int) -> bool:
-        """Return whether most word pairs of a unit are chosen already; all motions have the same first ones."""
+    def repeats(self, place: int) -> bool:
+        """Return whether many word pairs of a unit are chosen already; most pairs, if it is a motion like others."""
         pairs, is_motion = self._pairs(place), place in self._partners.votes
         return len(pairs & self._seen) > (_SAME_MOTION if is_motion else _SAME) * len(pairs)
 
@@ -192,7 +192,7 @@ def _fill(extract: _Extract, waiting: _Waiting, limit: float, *, least: float) -
             return
         place, new = group[-1], extract.without_chosen(group)
         fits = extract.spent + extract.cost(new) <= limit
-        if new and fits and extract.may_fill(place) and not extract.says(place):
+        if new and fits and extract.may_fill(place) and not extract.repeats(place):
             waiting.choose(extract.add(new))
 
 
@@ -218,12 +218,7 @@ class _Waiting:
     """
 
     def __init__(
-        self,
-        units: Sequence[TextUnit],
-        worth: Sequence[float],
-        partners: Partners,
-        *,
-        asked_words: float,
+        self, units: Sequence[TextUnit], worth: Sequence[float], partners: Partners, *, asked_words: float
     ) -> None:
         self._worth, self._partners, self._asked_words = worth, partners, asked_words
         self._speakers = [unit.speaker for unit in units]

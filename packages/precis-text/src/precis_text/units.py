@@ -1,6 +1,6 @@
 """The units of an extract: sentences, headings, list items and dialogue turns.
 
-The rules of `sentences` split a line of text into sentences. Three cases differ:
+The rules of `sentences` split a line of text into sentences. These cases differ:
 
 - a turn of a dialogue ("Ann: Hello. Where are you?") is one unit, so that words keep their speaker; a long one is
   split. Chats and transcripts are read without their stamps (`precis_text.turns`);
@@ -186,7 +186,10 @@ def _pieces(unit: TextUnit, document: str, language: str) -> list[TextUnit]:
 
 
 def _without_marks(units: list[TextUnit], document: str) -> list[TextUnit]:
-    """Leave references out of what is written, and pauses and sounds out of what speakers say."""
+    """Leave references out of what is written, and pauses and sounds out of what speakers say.
+
+    In a text with speakers, other words may be those of a host without a name, so that openings go, too.
+    """
     citations, numbers = Citations.of(document), _numbers(units, document)
     pauses = Pauses.of(document) if any(unit.speaker for unit in units) else None
     found = []
@@ -272,6 +275,8 @@ def _units_of_lines(document: str) -> list[TextUnit]:
             for start, text in _runs(block, speakers, margin)
             for unit in _cut(text, start, speakers, asides)
         ]
+        if not units:  # invisible characters alone
+            continue
         is_title = not found and len(units) == 1 and _COMPANY.fullmatch(units[0].text) is not None
         is_heading = _is_heading(units) or (is_title and block.end() < len(document.rstrip()))
         if asides.is_address([unit.text for unit in units]) and not any(unit.speaker for unit in units):

@@ -54,7 +54,7 @@ _TEXTS = ("href", "hypertarget", "texorpdfstring", "texttt", "lstinline")
 _DEFINED = re.compile(r"\\def\s*\\[a-zA-Z]+[^{}\n]*\{")
 _VERB = re.compile(r"\\verb\*?([^\sA-Za-z*])([^\n]*?)\1")
 _UP = "\ue002"
-_RAISED = re.compile(rf"(\w*)\s?{_UP}([^{_UP}]*){_UP}")
+_RAISED = re.compile(rf"(?<!\w)(\w*)\s?{_UP}([^{_UP}]*){_UP}")
 _SPACE_BEFORE = re.compile(r"[ \t]+([.,;:!?)])(?!\w)")  # not in "a .pt file"
 _LISTING = re.compile(
     r"\\begin\s*\{(verbatim\*?|Verbatim|lstlisting|minted)\}(.*?)(?:\\end\s*\{\1\}|\Z)", re.DOTALL

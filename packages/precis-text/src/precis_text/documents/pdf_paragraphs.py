@@ -34,7 +34,7 @@ _BULLET = re.compile(r"[•◦▪‣●○■□–—*-]\s|[•◦▪‣●○�
 _ITEM = re.compile(r"(?:\(?\d{1,3}[.)]|\(?[A-Za-z][.)]|\[\d{1,3}\])\s")
 _SURE_BULLETS = "•◦▪‣●○■□"
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_LAST = re.compile(rf"{_WORD.pattern}$")
+_LAST = re.compile(rf"(?<![^\W\d_]){_WORD.pattern}$")
 _WIDE = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uff60]")  # scripts without spaces
 
 

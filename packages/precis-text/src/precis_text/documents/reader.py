@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -155,6 +156,13 @@ def _plain_text(content: bytes, name: str, within: float | None) -> Passages:
     return replace(passages, notes=[*passages.notes, *notes])
 
 
+_KILLED = -9  # by the system; Windows has no such code
+
+
+class TooLateError(UserError):
+    """A document was not read within the time that its reader was given."""
+
+
 class _Worker:
     """The reading process, started for the first document and restarted after it ends."""
 
@@ -167,10 +175,13 @@ class _Worker:
         seconds = min(_MOST_SECONDS, _SECONDS + kind.seconds * len(content) / MIB)
         request = {"module": kind.module, "size": len(content), "seconds": seconds}
         if not self._one_at_a_time.acquire(timeout=-1 if within is None else within):
-            raise UserError(f"waited {within:.0f} seconds while other documents were read; try again later")
+            raise TooLateError(
+                f"waited {within:.0f} seconds while other documents were read; try again later"
+            )
         try:
             process = self._started()
-            watch = threading.Timer(_wait(kind, seconds, within), process.kill)
+            wait, begun = _wait(kind, seconds, within), time.monotonic()
+            watch = threading.Timer(wait, process.kill)
             watch.start()
             try:
                 answer = _ask(process, json.dumps(request).encode() + b"\n", content)
@@ -180,7 +191,10 @@ class _Worker:
             finally:
                 watch.cancel()
             if answer is None:
-                raise UserError(_why_ended(self.end(), seconds))
+                is_late, code = time.monotonic() - begun >= wait, self.end()
+                if is_late and wait == within:
+                    raise TooLateError(f"was not read within {within:g} seconds")
+                raise UserError(_why_ended(code, seconds, wait if is_late else None))
         finally:
             self._one_at_a_time.release()
         if "problem" in answer:
@@ -239,9 +253,14 @@ def _wait(kind: DocumentFormat, seconds: float, within: float | None) -> float:
     return most if within is None else min(most, within)
 
 
-def _why_ended(code: int, seconds: float) -> str:
-    is_late = code in (-signal.SIGKILL, *([-signal.SIGXCPU] if hasattr(signal, "SIGXCPU") else []))
-    why = f"takes more than {seconds:.0f} seconds to read" if is_late else f"crashed its reader (code {code})"
+def _why_ended(code: int, seconds: float, waited: float | None) -> str:
+    """Return why a reading process ended: `seconds` of processor time, or those `waited` for it, were not enough."""
+    used = seconds if code == -getattr(signal, "SIGXCPU", 0) else waited
+    if used is None and code == _KILLED:
+        return "was not read: its reader was ended, perhaps for lack of memory; try again"
+    why = (
+        f"crashed its reader (code {code})" if used is None else f"takes more than {used:.0f} seconds to read"
+    )
     return f"{why}; it may be damaged or malicious, so give its text as plain text"
 
 

@@ -12,7 +12,7 @@ from precis_text.forms.form import Count, Form, FormLine, FormType, ScoredText, 
 from precis_text.forms.meeting_cues import cues_of
 from precis_text.forms.minutes import Minutes
 from precis_text.forms.outline import Outline
-from precis_text.forms.question import CELLS, asked_of, named_rows
+from precis_text.forms.question import asked_of, named_rows
 from precis_text.forms.short_forms import Headline, KeyPoints, Paragraph, Teaser, Tldr
 from precis_text.length import Length
 from precis_text.units import without_item_mark
@@ -101,9 +101,10 @@ def formed(form: Form, source: ScoredText, length: Length, count: Count) -> Form
         refusal = nothing_about(form.about, source, is_answered=asked is not None)
         return Formed(refusal, (), answered=False)
     if form.about:
-        asked = named_rows(asked)
-        rows = {unit.start: unit.text for unit in asked.units if CELLS in unit.text}
-        lines = [replace(line, shown=rows.get(line.start, line.shown)) for line in lines]
+        bare, asked = asked, named_rows(asked)
+        rows = zip(bare.units, asked.units, strict=True)
+        named = {one.start: (one.text, two.text) for one, two in rows if one.text != two.text}
+        lines = [replace(one, shown=one.shown.replace(*named.get(one.start, ("", "")))) for one in lines]
     kept, text = fitted(form, lines, asked, own, count)
     return Formed(text.text, tuple(kept), text.finished)
 

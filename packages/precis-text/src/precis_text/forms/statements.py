@@ -64,7 +64,7 @@ def statements_of(source: ScoredText, listed: Container[int] = ()) -> list[State
         if (unit.heading or unit.aside) and place not in listed:
             continue
         if body == unit.start and unit.speaker and _is_named(source.document, unit.start, unit.speaker):
-            body += source.document[unit.start :].index(":") + 1
+            body = source.document.index(":", unit.start) + 1
         for text, start, stop in _sentences(
             source.document, body, unit.stop, pauses if unit.speaker else citations
         ):

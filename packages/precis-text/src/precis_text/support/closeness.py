@@ -35,7 +35,7 @@ _LEFT_OUT = re.compile(
     r"|yesterday|yet))\W*$",
     re.IGNORECASE,
 )
-_COMPOUND = re.compile(r"([^\W_]+)\s?-\s?([^\W_]+)")
+_COMPOUND = re.compile(r"(?<![^\W_])([^\W_]+)\s?-\s?([^\W_]+)")
 
 
 def closeness(sentence: str, source: str, words: Sequence[str], near: Sequence[str]) -> float:

@@ -38,6 +38,7 @@ _OPENS = re.compile(
     r"(?:^|[,;:]|\b(?:and|but|while|that|because|und|aber|dass|weil|et|mais|que|y|pero|и|но|что))\s*$"
 )
 _JOINS = re.compile(r"[,\s]*\w{0,3}\s*")  # between the names of two speakers: "Ann and Bob"
+_WORD_GOES_ON = re.compile(r"\w|[.,]\d|['’-]\w")
 _FIRST = re.compile(r"(?<!\w)(?:I|[Mm]y|[Ii]ch|[Mm]eine?|[Jj]e|[Yy]o|[Яя])(?!\w)")
 
 
@@ -212,7 +213,8 @@ class SourceText:
         for names, clause in clauses:
             words = set(self._content(clause))
             counts = Counter(at for word in words for at in self._index.get(word, ()))
-            best = [at for at, count in counts.items() if count == max(counts.values()) >= len(words) / 2]
+            most = max(counts.values(), default=0)
+            best = [at for at, count in counts.items() if count == most >= len(words) / 2]
             if best and not any(self._is_of(at, names) for at in best):
                 return self.units[best[0]].speaker
         return ""
@@ -243,9 +245,9 @@ class SourceText:
         """Check whether a sentence is one or several sentences of the source, or the start of one."""
         rest = sentence
         while rest:
-            if any(text.startswith(rest) for text in self._quotable):
+            if any(_begins(text, rest) for text in self._quotable):
                 return True
-            begins = [text for text in self._quotable if rest.startswith(text)]
+            begins = [text for text in self._quotable if _begins(rest, text)]
             if not begins:
                 return False
             rest = rest[len(max(begins, key=len)) :].lstrip()
@@ -437,6 +439,11 @@ class _Checks:
         """Mark a word, or everything from it to the end of another one."""
         start, end = unit.start + found.start, unit.start + (end_word or found).end
         return Mark(start=start, end=end, kind=kind, text=self.summary[start:end], reason=reason)
+
+
+def _begins(text: str, part: str) -> bool:
+    """Check whether a text has whole words of a part at its start: "15" does not begin "150"."""
+    return text.startswith(part) and not (part[-1:].isalnum() and _WORD_GOES_ON.match(text, len(part)))
 
 
 def _unchecked(summary: str, language: Language | None) -> dict[str, str]:

@@ -89,7 +89,7 @@ class Names:
         if (_is_acronym(word) or len(lower) >= _JOINED) and re.sub(r"[\W_]+", "", lower) in self._squeezed:
             return True
         plain = re.sub(r"[^A-Z]", "", word.text)
-        if len(plain) < 2 or plain.lower() != re.sub("s$", "", lower):
+        if len(plain) < 2 or lower not in (plain.lower(), f"{plain.lower()}s"):
             return False
         known = self._all_initials if len(plain) > 2 else self._pairs_of_initials
         return plain in known or plain in self._initials

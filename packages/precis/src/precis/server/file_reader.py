@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from precis.data.rows.row_files import known_endings
 from precis.server.limits import ApiError, Limits
 from precis_text.documents.passages import Passages
-from precis_text.documents.reader import read_content, stop_reading
+from precis_text.documents.reader import TooLateError, read_content, stop_reading
 from precis_text.errors import UserError
 
 _MOST_FIELDS = 20
@@ -81,11 +81,11 @@ class FileReader:
         try:
             reading = asyncio.get_running_loop().run_in_executor(self._thread, work)
             return await asyncio.wait_for(reading, seconds)
-        except UserError as error:
-            raise _refused(name, str(error)) from None
-        except TimeoutError:
+        except (TimeoutError, TooLateError):
             problem = f"{name}: was not read within {seconds:g} seconds"
             raise ApiError(503, "too_late", problem, retry_after=30) from None
+        except UserError as error:
+            raise _refused(name, str(error)) from None
 
     def stop(self) -> None:
         """End the reading process, and forget the files that wait."""

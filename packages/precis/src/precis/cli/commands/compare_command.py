@@ -28,10 +28,7 @@ Models = Annotated[list[str], typer.Option("--model", help=(
     "default (included), writer (optional), a run folder, a Hugging Face folder, a .gguf file, a hub name, or an "
     "endpoint: http://HOST:PORT/v1#MODEL. Repeatable: each one is compared with the first."
 ))]  # fmt: skip
-Out = Annotated[
-    Path,
-    typer.Option("--out", help="Folder for summaries and reports.", callback=folder_to_be),
-]
+Out = Annotated[Path, typer.Option("--out", help="Folder for summaries and reports.", callback=folder_to_be)]
 Limit = Annotated[
     int | None, typer.Option("--limit", min=1, help="Number of documents, from the start. Default: all.")
 ]

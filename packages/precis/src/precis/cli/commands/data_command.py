@@ -32,10 +32,7 @@ app = Commands(
     no_args_is_help=True,
 )
 
-Source = Annotated[
-    str | None,
-    typer.Argument(help="A file, a folder with split files, or hub:owner/name."),
-]
+Source = Annotated[str | None, typer.Argument(help="A file, a folder with split files, or hub:owner/name.")]
 
 Sources = Annotated[list[str], typer.Argument(help=(
     "Text files, .jsonl, .csv (.gz, .xz too), .parquet, folders of these, or patterns; hub:owner/name "

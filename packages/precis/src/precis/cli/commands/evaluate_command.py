@@ -37,8 +37,7 @@ class DecodingPreset(StrEnum):
 
 
 Out = Annotated[
-    Path,
-    typer.Option("--out", help="Folder for predictions, scores and tables.", callback=folder_to_be),
+    Path, typer.Option("--out", help="Folder for predictions, scores and tables.", callback=folder_to_be)
 ]
 Model = Annotated[list[str] | None, typer.Option("--model", help=(
     "A run folder, a Hugging Face folder, a .gguf file, a hub name, or default, the model included with "

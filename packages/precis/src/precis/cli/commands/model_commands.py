@@ -65,13 +65,9 @@ def convert(
 
 
 Folder = Annotated[
-    Path,
-    typer.Argument(metavar="FOLDER", help="A run folder, or the model or adapter in it."),
+    Path, typer.Argument(metavar="FOLDER", help="A run folder, or the model or adapter in it.")
 ]
-Name = Annotated[
-    str,
-    typer.Argument(metavar="OWNER/NAME", help="Repository on the hub; created if missing."),
-]
+Name = Annotated[str, typer.Argument(metavar="OWNER/NAME", help="Repository on the hub; created if missing.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List the files, without using the network.")]
 Public = Annotated[bool, typer.Option("--public", help="Make a new repository public. Default: private.")]
 

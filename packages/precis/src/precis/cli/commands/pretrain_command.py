@@ -28,10 +28,7 @@ from precis.cli.framework.options import (
 Corpus = Annotated[list[str] | None, typer.Option("--corpus", help=(
     "Folder created by precis data pack, or FOLDER=WEIGHT. Repeatable."
 ))]  # fmt: skip
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="Run folder; the finished model is in its model/."),
-]
+Out = Annotated[Path | None, typer.Option("--out", help="Run folder; the finished model is in its model/.")]
 Recipe = Annotated[str, typer.Option("--recipe", help=(
     "Size and schedule: zcodepp-micro, -mini, -small, -base or -large; prophetnet-micro, -mini, -base or "
     "-large."

@@ -29,10 +29,7 @@ Model = Annotated[str, typer.Option("--model", help=(
     "The base model, which does not change: a run folder, a Hugging Face folder, a hub name, or default, the "
     "model included with precis."
 ))]  # fmt: skip
-Out = Annotated[
-    Path,
-    typer.Option("--out", help="Run folder; the finished adapter is in OUT/adapter."),
-]
+Out = Annotated[Path, typer.Option("--out", help="Run folder; the finished adapter is in OUT/adapter.")]
 Method = Annotated[str | None, typer.Option("--method", help=(
     "How tokens attend to the prefix, and whether encoder attention is sparse: prefix, uniblock, hierblock, "
     "truncsa, softsa, htruncsa, hsoftsa or hierblock+softsa (docs/guide/prefixes.md); or lora, low-rank "

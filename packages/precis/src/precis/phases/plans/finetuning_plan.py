@@ -15,15 +15,8 @@ from precis.data.tasks.tasks import task as task_named
 from precis.evaluation.task_scores import label_measure, task_scorers
 from precis.generation.model_location import locate
 from precis.phases.data.run_pairs import NamedPairs, PairSources, named_pairs, text_of
-from precis.phases.search.grid_search import (
-    FineTunedModel,
-    Searched,
-    refuse_search,
-    refuse_without_search,
-)
-from precis.phases.search.grid_search import (
-    search as run_search,
-)
+from precis.phases.search.grid_search import FineTunedModel, Searched, refuse_search, refuse_without_search
+from precis.phases.search.grid_search import search as run_search
 from precis.phases.search.search_space import SearchSpace, resolve_space
 from precis.phases.train.finetuning import finetune as run_finetuning
 from precis.phases.train.pair_training import PairRequest

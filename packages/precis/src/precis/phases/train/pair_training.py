@@ -26,12 +26,7 @@ from precis.phases.data.run_pairs import PairSources
 from precis.phases.run_folder import export_model
 from precis.phases.train.trainable_model import TrainableModel
 from precis.phases.train.training_pairs import TrainingPairs, read_pairs_of, tell_cut, tokenize_pairs
-from precis.phases.train.training_session import (
-    MODEL_FOLDER,
-    RunRequest,
-    Session,
-    with_validation_interval,
-)
+from precis.phases.train.training_session import MODEL_FOLDER, RunRequest, Session, with_validation_interval
 from precis.phases.train.validation_scores import PairValidation, SampleSummaries, Validation, evenly_spaced
 from precis.recipes.overrides import with_changes
 from precis.recipes.planning import Answer

@@ -23,12 +23,7 @@ from precis.generation.input_plan import position_limit
 from precis.generation.model_metadata import ModelUse
 from precis.messages import Notify
 from precis.phases.run_folder import export_folder, export_model
-from precis.phases.train.pair_training import (
-    PairRequest,
-    pair_objective,
-    prepare_pairs,
-    train_on_pairs,
-)
+from precis.phases.train.pair_training import PairRequest, pair_objective, prepare_pairs, train_on_pairs
 from precis.phases.train.trainable_model import TrainableModel, load_trainable
 from precis.phases.train.training_session import MODEL_FOLDER, Session
 from precis.recipes.adapter_recipes import TaskSettings, TunePlan

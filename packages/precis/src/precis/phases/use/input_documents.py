@@ -17,7 +17,7 @@ from precis_text.bounded_io import ADDRESS, is_folder, names_in, read_bounded, s
 from precis_text.documents.file_kinds import ENDINGS, MANY
 from precis_text.documents.passages import NOWHERE, Passages
 from precis_text.documents.reader import MOST_BYTES, read_contents
-from precis_text.errors import UserError
+from precis_text.errors import RunError, UserError
 from precis_text.row import Row, SkippedRows, plain, pluralize
 from precis_text.text_files import document_files, remedy_for, unread_names
 from precis_text.words import length_in_words
@@ -283,6 +283,14 @@ def _passages(content: bytes, name: str, *, ending: str = "") -> list[Passages]:
         raise UserError(f"{name}: {error}") from None
 
 
+def has_more(documents: Iterator[Document]) -> bool:
+    """Check whether there is another document, which may be one that cannot be read."""
+    try:
+        return next(documents, None) is not None
+    except (UserError, RunError):
+        return True
+
+
 def with_first(documents: Iterator[Document], *, keep_going: bool = True) -> Iterator[Document]:
     """Read the first document now, to find a wrong file or column before loading a model; return all documents.
 
@@ -294,6 +302,6 @@ def with_first(documents: Iterator[Document], *, keep_going: bool = True) -> Ite
     """
     first = list(islice(documents, 1))
     if not keep_going and first and not first[0].problem and not first[0].text.strip():
-        advice = "" if next(documents, None) is None else f"; {CONTINUE}"
+        advice = f"; {CONTINUE}" if has_more(documents) else ""
         raise UserError(f"{first[0].name}: the document is empty{advice}")
     return chain(first, documents)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from precis.extract.extractor import AHEAD, Extractor
 from precis.generation.summary import Long, Summary
 from precis.messages import OnPartial, OnProgress
-from precis.phases.use.input_documents import CONTINUE, Document
+from precis.phases.use.input_documents import CONTINUE, Document, has_more
 from precis_text.abbreviations import spelled_out
 from precis_text.control_characters import remove_marks
 from precis_text.documents.passages import Passages
@@ -178,7 +178,7 @@ def _results(
         for document, summary in zip(window, written, strict=True):
             result = Result(document, summary if summary.document_tokens else None)
             if result.problem and not keep_going and not document.problem:
-                is_alone = number == 0 and len(window) == 1 and next(stream, None) is None
+                is_alone = number == 0 and len(window) == 1 and not has_more(stream)
                 raise result.failure(alone=is_alone)
             yield result
 
