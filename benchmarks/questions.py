@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from precis_text.forms.question import LEAST, match
+from precis_text.forms.question import LEAST
+from precis_text.forms.question_match import match
 from precis_text.units import extraction_units
 
 

@@ -107,6 +107,12 @@ def _neighbours() -> Mapping[str, frozenset[str]]:
     return {code: frozenset(words.split()) for code, words in records.items()}
 
 
+def function_words(code: str) -> frozenset[str]:
+    """Return the function words of a language; none of an unknown one."""
+    known = languages().get(code)
+    return known.function if known else _neighbours().get(code, frozenset())
+
+
 @lru_cache(maxsize=65536)
 def _stem(name: str, word: str) -> str:
     return str(_stemmer(name).stem(word))

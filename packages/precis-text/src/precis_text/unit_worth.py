@@ -72,7 +72,13 @@ def worths(
     full = min(max(least * math.sqrt(longer / least), least), most)  # content words
     questions = partners.questions
     marked = (
-        (_SHORT, (size < _FEW and place not in questions for place, size in enumerate(sizes))),
+        (
+            _SHORT,
+            (
+                size < _FEW and not (place in questions or units[place].answers)
+                for place, size in enumerate(sizes)
+            ),
+        ),
         (_QUESTION, map(asks, units)),
         (_UNENDED, unended(units)),
         (_POINTS, (has_inner_reference(unit.text) for unit in units)),

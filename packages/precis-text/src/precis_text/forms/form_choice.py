@@ -12,8 +12,9 @@ from precis_text.forms.form import Count, Form, FormLine, FormType, ScoredText, 
 from precis_text.forms.meeting_cues import cues_of
 from precis_text.forms.minutes import Minutes
 from precis_text.forms.outline import Outline
-from precis_text.forms.question import asked_of, named_rows
+from precis_text.forms.question import asked_of
 from precis_text.forms.short_forms import Headline, KeyPoints, Paragraph, Teaser, Tldr
+from precis_text.forms.table_rows import named_rows
 from precis_text.length import Length
 from precis_text.units import without_item_mark
 

@@ -1,260 +1,194 @@
-"""Finds the units of a document that answer a question: those with its rare words, by BM25 (Robertson & Zaragoza 2009).
+"""Finds the units of a document that answer a question.
 
-A word counts for more the fewer units have it. The words of a question that no unit has count most, so that their
-absence shows. A unit's neighbours share its relevance, since an answer rarely repeats the question.
+units -> votes, questions and lists joined with what belongs to them -> `question_match` -> scores and asides
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 
 from precis_text.back_references import has_back_reference
+from precis_text.cohesion import announces
 from precis_text.exchanges import short_answers
 from precis_text.forms.form import ScoredText
+from precis_text.forms.question_match import match
+from precis_text.forms.table_rows import CELLS, rows_of
 from precis_text.forms.votes import as_one, with_votes
-from precis_text.language import Language, language_of, languages
 from precis_text.sentences import split_sentences
 from precis_text.tables import read_table
-from precis_text.units import without_item_mark
-from precis_text.words import unicode_words
+from precis_text.units import ENDED, TextUnit, is_item, without_item_mark
 
-_SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
-_BEFORE, _AFTER = 0.4, 0.2  # shares of a unit's relevance that the next and the previous one get
-_PREFIX = 6  # letters of a word that are compared, in a language without a stemmer
+LEAST = 0.4
+"""Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it."""
+
 _RELEVANT = 0.3  # least relevance of a unit that may be chosen, relative to the best
 _RELEVANT_ROW = 0.75  # the same for a row of a table, whose neighbours have the same names of columns
-CELLS = " | "  # between the cells of a row
-# Endings of verbs that the stemmers keep, and the least letters before them; without a stemmer, the sixth letter
-_ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
-_DIGITS = re.compile(r"[\d.,\s]+")
-_PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
-_NUMBER = re.compile(r"\W*\d")
-_LETTER = re.compile(r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])")  # "option C", but not "Can I"
-_TABLE = read_table("forms/question.toml")
-_PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES, _CORRECTS = (
-    re.compile(_TABLE[name], re.IGNORECASE)
-    for name in ("prices", "amounts", "paid", "votes", "deadlines", "corrects")
-)
-#: Least share of a question's weight that one unit must hold. `python -m benchmarks.questions` fits it.
-LEAST = 0.4
-_KINDS = [tuple(re.compile(each, re.IGNORECASE) for each in pair) for pair in _TABLE["kinds"]]
-_OF_KIND = 1.5  # factor on the relevance of a unit with the number, date or time that a question asks for
-_NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
-_STRONG = dict(pair.split(":") for pair in _TABLE["strong"].split())
-_ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
-_CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
+_CORRECTS = re.compile(read_table("forms/question.toml")["corrects"], re.IGNORECASE)
+_LABELLED = re.compile(r"[^\W_][^:\n]{0,39}: +\S")  # "Attendance: 1,107"
+_SHORT = 3  # words of an answer that says nothing without the next sentence, or more
+_LONGEST_LIST = 60  # words of a list that is one answer with the sentence that announces it
 
 
 @dataclass(frozen=True)
-class Match:
-    """The match of a document and a question.
+class _Read:
+    """A document as its units are compared with a question.
 
     Attributes:
-        relevance: one for each unit, 0 or more.
-        held: the largest share of the question's weight that the words of one unit hold, 0 to 1.
+        texts: of the units, with the names of columns, and for votes with their item of the agenda.
+        rows: the places of the rows of tables.
+        follows: see `match`.
     """
 
-    relevance: Sequence[float]
-    held: float
-
-
-def match(question: str, texts: Sequence[str], rows: Collection[int] = ()) -> Match:
-    """Compare a question with the units of a document.
-
-    Args:
-        texts: the units, in order.
-        rows: the places of those that are rows of tables, which share nothing with their neighbours.
-    """
-    code = language_of(" ".join(texts)[:4000]) or language_of(question)  # a table shows none
-    language = languages().get(code or "")
-    kinds = [tells for asks, tells in _KINDS if asks.search(question)]
-    asked = (terms := {*_terms(question, language)}) - {*_terms(" ".join(_MORE), language)} or terms
-    said = [_terms(text, language) for text in texts]
-    known = {term for terms in said for term in terms}
-    forms = {
-        form: term for term in asked - known for form in known - asked if _inflects(term, form, language)
-    }
-    if language and language.code == "de":  # "Gesamtmiete" is a "Miete"
-        nouns = [term for term in asked if len(term) >= _NOUN]
-        heads = ((form, term) for form in known - asked for term in nouns if form.endswith(term))
-        forms |= {form: term for form, term in heads if len(form) >= len(term) + _BEFORE_NOUN}
-    units = [Counter(forms.get(term, term) for term in terms) for terms in said]
-    sizes = [unit.total() for unit in units]
-    mean = max(1.0, sum(sizes) / max(1, len(sizes)))
-    weights = {term: _rarity(sum(term in unit for unit in units), len(units)) for term in asked}
-    total = sum(weights.values())
-    is_told = not _PRICES.search(question) or any(
-        each.search(text) for text in texts for each in (_PRICES, _AMOUNTS, _PAID)
-    )
-    if not total or not units or not is_told:
-        return Match([0.0] * len(units), 0.0)
-    room = [_SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * size / mean) for size in sizes]
-    own = [
-        sum(
-            weights[term] * unit[term] * (_SATURATION + 1) / (unit[term] + more)
-            for term in asked & unit.keys()
-        )
-        * (_OF_KIND if any(tells.search(text) for tells in kinds) else 1.0)
-        for unit, more, text in zip(units, room, texts, strict=True)
-    ]
-    held = max((sum(weights[term] for term in asked & unit.keys()) for unit in units), default=0.0) / total
-    given = [0.0 if place in rows else each for place, each in enumerate(own)]
-    shared = [
-        here + _BEFORE * before + _AFTER * after
-        for here, before, after in zip(own, [0.0, *given[:-1]], [*given[1:], 0.0], strict=True)
-    ]
-    return Match(shared, held)
+    units: Sequence[TextUnit]
+    texts: Sequence[str]
+    rows: Collection[int]
+    follows: Sequence[int | None]
 
 
 def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> ScoredText | None:
     """Return a document whose scores answer a question; None if no unit holds that share of the question's weight.
 
     Units without relevance become asides, which no form chooses, unless a relevant one points to them. Rows of tables
-    are not asides here (see `named_rows`).
+    and lines such as "Attendance: 1,107" are not asides here (see `named_rows`).
     """
-    alone, source = [unit.text for unit in source.units], as_one(with_votes(source), _answered(source))
-    rows = _rows(source)
-    heads = [split_sentences(source.passages.at(unit.start).heading) for unit in source.units]
-    read = [
+    alone = [unit.text for unit in source.units]
+    about = {place for place, share in enumerate(match(question, alone).shares) if share}
+    source = _with_answers(with_votes(_with_lists(source, about)), about)
+    read = _read(source, alone)
+    found = match(question, read.texts, read.follows)
+    units = [
         replace(unit, heading=False, aside=False)
-        if place in rows
-        else replace(
-            unit,
-            heading=unit.heading and unit.text == without_item_mark(unit.text),
-            aside=unit.aside or unit.text in heads[place],
-        )
-        for place, unit in enumerate(source.units)
+        if unit.aside and share >= least and _is_labelled(unit)
+        else unit
+        for unit, share in zip(read.units, found.shares, strict=True)
     ]
-    cells = {place for place, unit in enumerate(read) if CELLS in unit.text}
-    texts = [rows.get(place, unit.text) for place, unit in enumerate(read)]
-    for place in (place for place, unit in enumerate(read) if unit.text != alone[place]):  # votes
+    told = [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)]
+    best = max((found.relevance[place] for place in told), default=0.0)
+    kept = [
+        before.heading or not (before.aside and unit.aside)
+        for before, unit in zip(source.units, units, strict=True)
+    ]
+    held = max((share for share, is_kept in zip(found.shares, kept, strict=True) if is_kept), default=0.0)
+    if held < least or not best:
+        return None
+    relevance = _with_corrections(units, found.relevance, best * _RELEVANT)
+    relevant = _relevant(units, relevance, best, read.rows)
+    scores = [
+        min(1.0, each / best * (1 + score) / 2) for each, score in zip(relevance, source.scores, strict=True)
+    ]
+    chosen = [
+        replace(unit, answers=each == best) if place in relevant else replace(unit, aside=True)
+        for place, (unit, each) in enumerate(zip(units, relevance, strict=True))
+    ]
+    return replace(source, units=chosen, scores=scores)
+
+
+def _read(source: ScoredText, alone: Sequence[str]) -> _Read:
+    """Read a document again: rows are statements, and headings are none that a text only repeats.
+
+    Args:
+        alone: the texts of the units before votes, questions and lists were joined.
+    """
+    rows = rows_of(source)
+    units = []
+    for place, unit in enumerate(source.units):
+        heads = split_sentences(source.passages.at(unit.start).heading)
+        heading = unit.heading and unit.text == without_item_mark(unit.text)
+        aside = unit.aside or unit.text in heads
+        is_row = place in rows
+        units.append(replace(unit, heading=heading and not is_row, aside=aside and not is_row))
+    texts = [rows.get(place, unit.text) for place, unit in enumerate(units)]
+    for place in (place for place, unit in enumerate(units) if unit.text != alone[place]):  # votes
         item = next((unit.text for unit in source.units[:place][::-1] if unit.heading), "")  # of the agenda
         texts[place] = f"{item} {texts[place]}"
-    found = match(question, texts, cells)
-    told = (place for place, unit in enumerate(read) if not (unit.heading or unit.aside))
-    best = max((found.relevance[place] for place in told), default=0.0)
-    if found.held < least or not best:
-        return None
-    told_most = [*found.relevance]
-    for place, unit in enumerate(read):  # "No, on the 29th" is about the question of two turns before
-        before = max(found.relevance[max(place - 2, 0) : place], default=0.0)
-        said = unit.text.removeprefix(f"{unit.speaker}: ") if unit.speaker else ""
-        if before >= best * _RELEVANT and _CORRECTS.match(said):
-            told_most[place] = max(told_most[place], before)
-    found = replace(found, relevance=told_most)
-    scores = [
-        relevance / best * (1 + score) / 2
-        for relevance, score in zip(found.relevance, source.scores, strict=True)
-    ]
-    lowest = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(read))]
-    relevant = {place for place, relevance in enumerate(found.relevance) if relevance >= lowest[place]}
-    relevant |= {place - 1 for place in relevant if has_back_reference(read[place].text)}
-    relevant |= {answer for place, answer in short_answers(read).items() if place in relevant}
-    units = [
-        replace(unit, answers=score == best) if place in relevant else replace(unit, aside=True)
-        for place, (unit, score) in enumerate(zip(read, found.relevance, strict=True))
-    ]
-    return replace(source, units=units, scores=[min(1.0, score) for score in scores])
+    return _Read(units, texts, rows, _follows(source.document, units))
 
 
-def _answered(source: ScoredText) -> list[list[int]]:
-    """Return the places of each written question with those of the two sentences after it on its line."""
-    text, units = f"{source.document}\n", source.units
-    ends = {place: text.find("\n", unit.start) for place, unit in enumerate(units) if unit.text.endswith("?")}
-    near = {place: range(place + 1, min(place + 3, len(units))) for place in ends}
-    return [
-        [place, *(at for at in near[place] if units[at].start < end and at not in ends)]
-        for place, end in ends.items()
-    ]
-
-
-def named_rows(source: ScoredText) -> ScoredText:
-    """Return a document in which each row of a table names the column of each cell, as a reader needs it."""
-    rows = _rows(source)
-    units = [replace(unit, text=rows.get(place, unit.text)) for place, unit in enumerate(source.units)]
-    return replace(source, units=units)
-
-
-def _rows(source: ScoredText) -> dict[int, str]:
-    """Return the text of each row of a table, without those that name the columns."""
-    tables: list[list[int]] = []
-    for place, unit in enumerate(source.units):
-        if CELLS not in unit.text or unit.speaker:
-            continue
-        before = source.units[tables[-1][-1]].stop if tables else 0
-        if tables and source.document[before : unit.start].strip(" ") == "\n":
-            tables[-1].append(place)
+def _follows(document: str, units: Sequence[TextUnit]) -> list[int | None]:
+    """Return the place of the unit that each unit follows: in its paragraph or talk, or what its list is about."""
+    found: list[int | None] = []
+    for place, unit in enumerate(units):
+        before = units[place - 1] if place else None
+        is_line = before is not None and (_is_labelled(unit) or _is_labelled(before))
+        if before is None or is_line or CELLS in unit.text or CELLS in before.text:
+            found.append(None)
+        elif (
+            before.heading or announces(before) or unit.speaker or before.speaker or before.text.endswith("?")
+        ):
+            found.append(place - 1)
+        elif is_item(unit):
+            found.append(found[-1] if is_item(before) else None)
+        elif place > 1 and units[place - 2].text.endswith("?") and _shares_line(document, before, unit):
+            found.append(place - 2)
         else:
-            tables.append([place])
-    found: dict[int, str] = {}
-    for table in tables:
-        found |= _named_cells(table, [source.units[place].text.split(CELLS) for place in table])
+            found.append(place - 1 if document.count("\n", before.stop, unit.start) < 2 else None)
     return found
 
 
-def _named_cells(places: Sequence[int], rows: Sequence[Sequence[str]]) -> dict[int, str]:
-    """Return the rows of a table with the names of their columns, if the first row has them.
+def _is_labelled(unit: TextUnit) -> bool:
+    return not (unit.speaker or ENDED.search(unit.text)) and _LABELLED.match(unit.text) is not None
 
-    It lacks digits but above numbers ("Sales Q1"). Two columns may be a list of names and values, unless all values are
-    numbers of one unit.
+
+def _with_corrections(units: Sequence[TextUnit], relevance: Sequence[float], least: float) -> list[float]:
+    """Return the relevance of units: "No, on the 29th" is about the question of two turns before."""
+    found = [*relevance]
+    for place, unit in enumerate(units):
+        before = max(relevance[max(place - 2, 0) : place], default=0.0)
+        said = unit.text.removeprefix(f"{unit.speaker}: ") if unit.speaker else ""
+        if before >= least and _CORRECTS.match(said):
+            found[place] = max(found[place], before)
+    return found
+
+
+def _relevant(
+    units: Sequence[TextUnit], relevance: Sequence[float], best: float, rows: Collection[int]
+) -> set[int]:
+    """Return the places of units that may be chosen, with the sentences that they point to and short answers."""
+    least = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(units))]
+    found = {place for place, each in enumerate(relevance) if each >= least[place]}
+    found |= {place - 1 for place in found if has_back_reference(units[place].text)}
+    return found | {answer for place, answer in short_answers(units).items() if place in found}
+
+
+def _with_answers(source: ScoredText, about: Collection[int]) -> ScoredText:
+    """Return a document in which each written question that is `about` it is one unit with the two sentences after it.
+
+    Below a question on a line of its own, a short answer and the sentence after it are one: "No. Dogs stay outside."
     """
-    names, *others = [[cell.strip(" |") for cell in row] for row in rows]
-    is_named = bool(others) and all(
-        not any(map(str.isdigit, name))
-        or (name[0].isalpha() and all(map(_NUMBER.match, filter(None, below))))
-        for name, *below in zip_longest(names, *others, fillvalue="")
-    )
-    if len(names) == 2:
-        values = [row[-1] for row in others]
-        is_number = all(any(map(str.isdigit, value)) for value in values)
-        is_named = is_named and is_number and len({_DIGITS.sub("", value) for value in values}) == 1
-    if not is_named:
-        return {place: CELLS.join(row) for place, row in zip(places, [names, *others], strict=True)}
-    shown = (
-        CELLS.join(
-            f"{name}: {cell}" if name else cell
-            for name, cell in zip_longest(names, row[: len(names)], fillvalue="")
-            if cell
-        )
-        + "".join(f"{CELLS}{cell}" for cell in row[len(names) :])
-        for row in others
-    )
-    return dict(zip(places[1:], shown, strict=True))
+    units, groups = source.units, list[list[int]]()
+    asked = {place for place, unit in enumerate(units) if unit.text.endswith("?")}
+    for place in sorted(asked.intersection(about)):
+        near = [at for at in range(place + 1, min(place + 3, len(units))) if at not in asked]
+        if near and _shares_line(source.document, units[place], units[near[0]]):
+            groups.append(
+                [place, *(at for at in near if _shares_line(source.document, units[place], units[at]))]
+            )
+        elif near and len(units[near[0]].text.split()) < _SHORT:
+            groups.append([at for at in near if _shares_line(source.document, units[near[0]], units[at])])
+    return as_one(source, groups)
 
 
-def _inflects(term: str, form: str, language: Language | None) -> bool:
-    """Check whether two stems differ only in an ending that belongs to the form of a verb."""
-    short, long = sorted((term, form), key=len)
-    code = language.code if language else ""
-    if code not in _ENDINGS or not long.startswith(short):
-        return False
-    least, ending = _ENDINGS[code]
-    return len(short) >= least and ending.fullmatch(long[len(short) :]) is not None
+def _shares_line(document: str, one: TextUnit, other: TextUnit) -> bool:
+    return "\n" not in document[one.stop : other.start]
 
 
-def _rarity(units_with_it: int, units: int) -> float:
-    """Return the inverse document frequency of a word, above 0."""
-    return math.log(1 + (units - units_with_it + 0.5) / (units_with_it + 0.5))
-
-
-def _terms(text: str, language: Language | None) -> list[str]:
-    """Return the stems of the words with content; prices, and words that ask for them, are one term."""
-    text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
-    text = _DEADLINES.sub(r"\g<0> deadline ", _VOTES.sub(" voted ", text))
-    letters = {each.lower() for each in _LETTER.findall(text)}
-    words = [word for word in unicode_words(text) if word not in _ASKING]
-    if language is None:
-        return [word[:_PREFIX] for word in words]
-    words = [word for word in words if word in letters or (word not in language.function and len(word) > 1)]
-    stems = [language.stem(word) for word in words]
-    if language.code == "es":  # "cuesta", as "costará"
-        return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
-    if language.code != "de":
-        return stems
-    stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
-    return [_STRONG.get(stem, stem) for stem in stems]
+def _with_lists(source: ScoredText, about: Collection[int]) -> ScoredText:
+    """Return a document in which a sentence that announces a short list is one unit with its items."""
+    units = [*source.units]
+    for place in about:
+        stop = place + 1
+        while stop < len(units) and is_item(units[stop]):
+            stop += 1
+        listed = [
+            units[place].text,
+            "; ".join(without_item_mark(unit.text).rstrip(" ,;") for unit in units[place + 1 : stop]),
+        ]
+        text = " ".join(listed)
+        if stop > place + 1 and announces(units[place]) and len(text.split()) <= _LONGEST_LIST:
+            units[place] = replace(
+                units[place], text=text, stop=units[stop - 1].stop, heading=False, aside=False
+            )
+            units[place + 1 : stop] = [replace(unit, aside=True) for unit in units[place + 1 : stop]]
+    return replace(source, units=units)

@@ -21,8 +21,9 @@ from precis_text.forms.form import Count, Form, FormLine, ScoredText, fitted
 from precis_text.forms.form_choice import formed, nothing_about
 from precis_text.forms.minutes import Minutes
 from precis_text.forms.outline import Outline
-from precis_text.forms.question import asked_of, named_rows
+from precis_text.forms.question import asked_of
 from precis_text.forms.short_forms import Headline, KeyPoints, Teaser, opening
+from precis_text.forms.table_rows import named_rows
 from precis_text.length import Length, Sentences
 from precis_text.selection import join_units
 from precis_text.sentences import split_sentences

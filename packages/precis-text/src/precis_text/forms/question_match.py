@@ -1,0 +1,179 @@
+"""Compares a question with the units of a document by the words that they share: BM25 (Robertson & Zaragoza 2009).
+
+A word counts for more the fewer units have it. The words of a question that no unit has count most, so that their
+absence shows. A unit that follows another one shares its relevance, since an answer rarely repeats the question.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
+
+from precis_text.language import Language, function_words, language_of, languages
+from precis_text.tables import read_table
+from precis_text.words import unicode_words
+
+_SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
+_TO_NEXT, _TO_LAST = (
+    0.4,
+    0.2,
+)  # shares of a unit's relevance for one that follows it, and for one that it follows
+_PREFIX = 6  # letters of a word that are compared, in a language without a stemmer
+_LETTERS = 4000  # characters that show the language
+# Endings of verbs that the stemmers keep, and the least letters before them; without a stemmer, the sixth letter
+_ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
+_PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
+_LETTER = re.compile(r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])")  # "option C", but not "Can I"
+_VERSION = re.compile(r"(?<![\w.])[vV]?(\d{1,4}(?:\.\d{1,4})+)(?!\w)")
+_TABLE = read_table("forms/question.toml")
+_PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES = (
+    re.compile(_TABLE[name], re.IGNORECASE) for name in ("prices", "amounts", "paid", "votes", "deadlines")
+)
+_KINDS = [tuple(re.compile(each, re.IGNORECASE) for each in pair) for pair in _TABLE["kinds"]]
+_OF_KIND = 2.5  # factor on the relevance of a unit with the number, date or time that a question asks for
+_NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
+_STRONG = dict(pair.split(":") for pair in _TABLE["strong"].split())
+_ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
+_CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
+
+
+@dataclass(frozen=True)
+class Match:
+    """The match of a document and a question.
+
+    Attributes:
+        relevance: one for each unit, 0 or more.
+        shares: the share of the question's weight that the words of each unit hold, 0 to 1.
+    """
+
+    relevance: Sequence[float]
+    shares: Sequence[float]
+
+    @property
+    def held(self) -> float:
+        """The largest share."""
+        return max(self.shares, default=0.0)
+
+
+def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | None = None) -> Match:
+    """Compare a question with the units of a document.
+
+    Args:
+        texts: the units, in order.
+        follows: the place of the unit that each unit follows in its paragraph, its list or a talk; by default, that of
+            the unit before it.
+    """
+    code = language_of(" ".join(texts)[:_LETTERS]) or language_of(question) or ""  # a table shows none
+    reader = _Reader(languages().get(code), function_words(code))
+    asked = reader.asked(question)
+    said = [reader.terms(text) for text in texts]
+    forms = reader.forms(asked, {*chain.from_iterable(said)})
+    units = [Counter(forms.get(term, term) for term in terms) for terms in said]
+    weights = {term: _rarity(sum(term in unit for unit in units), len(units)) for term in asked}
+    total = sum(weights.values())
+    if not total or not _may_tell(question, texts):
+        return Match([0.0] * len(units), [0.0] * len(units))
+    kinds = [tells for asks, tells in _KINDS if asks.search(question)]
+    is_of_kind = (any(tells.search(text) for tells in kinds) for text in texts)
+    own = [
+        (_OF_KIND if of_kind else 1.0) * score
+        for of_kind, score in zip(is_of_kind, _bm25(units, weights), strict=True)
+    ]
+    shares = [sum(weights[term] for term in asked & unit.keys()) / total for unit in units]
+    return Match(_shared(own, [None, *range(len(own) - 1)] if follows is None else follows), shares)
+
+
+def _bm25(units: Sequence[Counter[str]], weights: Mapping[str, float]) -> list[float]:
+    """Return the relevance of each unit by its own words (Robertson & Zaragoza 2009, equation 3.15)."""
+    sizes = [unit.total() for unit in units]
+    mean = max(1.0, sum(sizes) / max(1, len(sizes)))
+    room = [_SATURATION * (1 - _BY_LENGTH + _BY_LENGTH * size / mean) for size in sizes]
+    return [
+        sum(
+            weights[term] * unit[term] * (_SATURATION + 1) / (unit[term] + more)
+            for term in sorted(weights.keys() & unit.keys())
+        )
+        for unit, more in zip(units, room, strict=True)
+    ]
+
+
+def _shared(own: Sequence[float], follows: Sequence[int | None]) -> list[float]:
+    """Return the relevance of each unit with its shares of that of its neighbours."""
+    shared = [*own]
+    for place, last in enumerate(follows):
+        if last is not None:
+            shared[place] += _TO_NEXT * own[last]
+        if last == place - 1 >= 0:
+            shared[last] += _TO_LAST * own[place]
+    return shared
+
+
+def _rarity(units_with_it: int, units: int) -> float:
+    """Return the inverse document frequency of a word, above 0."""
+    return math.log(1 + (units - units_with_it + 0.5) / (units_with_it + 0.5))
+
+
+def _may_tell(question: str, texts: Sequence[str]) -> bool:
+    """Check whether a document speaks of prices, if a question asks for one."""
+    tells = (_PRICES, _AMOUNTS, _PAID)
+    return not _PRICES.search(question) or any(each.search(text) for text in texts for each in tells)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the words with content of a document and of a question.
+
+    Attributes:
+        language: None without word lists.
+        function: the function words of the language, if they are known.
+    """
+
+    language: Language | None
+    function: Collection[str]
+
+    def asked(self, question: str) -> set[str]:
+        """Return the terms of a question, without those that only ask, if it has others."""
+        terms = {*self.terms(question)}
+        return terms - {*self.terms(" ".join(_MORE))} or terms
+
+    def terms(self, text: str) -> list[str]:
+        """Return the stems of the words with content; prices, and words that ask for them, are one term."""
+        text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
+        text = _DEADLINES.sub(r"\g<0> deadline ", _VOTES.sub(" voted ", text))
+        letters = {each.lower() for each in _LETTER.findall(text)}
+        text = _VERSION.sub(lambda number: number[1].replace(".", "x"), text)
+        words = [word for word in unicode_words(text) if word not in _ASKING]
+        words = [word for word in words if word in letters or word not in self.function]
+        if self.language is None:
+            return [word[:_PREFIX] for word in words]
+        words = [word for word in words if word in letters or len(word) > 1]
+        stems = [self.language.stem(word) for word in words]
+        if self.language.code == "es":  # "cuesta", as "costará"
+            return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
+        if self.language.code != "de":
+            return stems
+        stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
+        return [_STRONG.get(stem, stem) for stem in stems]
+
+    def forms(self, asked: Set[str], known: Set[str]) -> dict[str, str]:
+        """Return the terms of a document that are other forms or compounds of the question's."""
+        others = known - asked
+        forms = {form: term for term in asked - known for form in others if self._inflects(term, form)}
+        if self.language and self.language.code == "de":  # "Gesamtmiete" is a "Miete"
+            nouns = [term for term in asked if len(term) >= _NOUN]
+            heads = ((form, term) for form in others for term in nouns if form.endswith(term))
+            forms |= {form: term for form, term in heads if len(form) >= len(term) + _BEFORE_NOUN}
+        return forms
+
+    def _inflects(self, term: str, form: str) -> bool:
+        """Check whether two stems differ only in an ending that belongs to the form of a verb."""
+        short, long = sorted((term, form), key=len)
+        code = self.language.code if self.language else ""
+        if code not in _ENDINGS or not long.startswith(short):
+            return False
+        least, ending = _ENDINGS[code]
+        return len(short) >= least and ending.fullmatch(long[len(short) :]) is not None
