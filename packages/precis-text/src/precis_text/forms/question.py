@@ -36,7 +36,7 @@ class _Read:
     """A document as its units are compared with a question.
 
     Attributes:
-        texts: of the units, with the names of columns, and for votes with their item of the agenda.
+        texts: the text of each unit, with the names of columns, and for votes with their item of the agenda.
         rows: the places of the rows of tables.
         follows: see `match`.
     """
