@@ -696,7 +696,7 @@ RAIN = {
     "en": "The rain is cold and the hall is not warm.",
     "de": "Es regnet und die Halle ist kalt.",
     "fr": "Il pleut et la salle est froide.",
-    "es": "La lluvia es fría y la sala no es grande.",
+    "es": "Hoy llueve mucho, pero los vecinos están en una sala con puertas y no es muy tarde.",
 }
 
 
@@ -735,6 +735,28 @@ def decides(code: str, said: str) -> bool:
         ("es", "La junta decide mañana."),
         ("es", "La junta aprueba mañana el plan de la sala."),
         ("es", "Ningún grupo dice que la junta aprueba el plan."),
+        ("es", "La vecina se acuerda de su abuela."),
+        ("es", "Se acuerda de la vieja sala."),
+        ("es", "Mi abuela se acuerda siempre del plan."),
+        ("es", "No se acuerda nada sobre la sala."),
+        ("es", "Se aprueba cada año el presupuesto de la sala."),
+        ("es", "Siempre se acuerda comprar pan."),
+        ("es", "Los vecinos saben que se acuerda comprar pan."),
+        ("es", "El presupuesto se aprueba en mayo."),
+        ("es", "Cuando llueve, se aprueban pocas cuentas."),
+        ("es", "Se decide cada mes quién limpia la sala."),
+        ("es", "La vecina se decide a comprar la sala."),
+        ("es", "La vecina se acordó de su abuela."),
+        ("es", "La vecina se decidió por la puerta verde."),
+        ("es", "Nos acordamos de la abuela."),
+        ("es", "Se nombra a la abuela en el libro."),
+        ("es", "Así se rechaza el frío de la sala."),
+        ("es", "Se rechaza el frío con una puerta."),
+        ("fr", "Le budget est approuvé chaque année."),
+        ("fr", "Le maire est élu président tous les ans."),
+        ("fr", "La salle est nommée sur le plan."),
+        ("fr", "Il n'est pas décidé de vendre la salle."),
+        ("fr", "Le conseil nomme la pluie dans le livre."),
     ],
 )
 def test_facts_customs_the_future_and_denials_decide_nothing(code: str, said: str) -> None:
@@ -756,6 +778,33 @@ def test_facts_customs_the_future_and_denials_decide_nothing(code: str, said: st
         ("fr", "Le conseil décide de vendre la salle."),
         ("es", "La junta decide vender la sala."),
         ("es", "La junta acuerda por unanimidad vender la sala."),
+        ("es", "Se acuerda vender la sala."),
+        ("es", "En la reunión se acordó vender la sala."),
+        ("es", "En la reunión se decidió por unanimidad la venta de la sala."),
+        ("es", "Tras un largo debate, se acuerda por mayoría vender la sala."),
+        ("es", "Se acuerda no vender la sala."),
+        ("es", "Tras el debate se acuerda vender la sala."),
+        ("es", "Se acuerda por 5 votos a favor y 2 en contra vender la sala."),
+        ("es", "Se faculta al presidente para vender la sala."),
+        ("es", "Se acuerda que la sala se venda en mayo."),
+        ("es", "Se acuerda de forma unánime la venta de la sala."),
+        ("es", "Se aprueban las cuentas con el voto en contra del segundo piso."),
+        ("es", "Las cuentas se aprueban por unanimidad."),
+        ("es", "Se aprueba pagar 20 euros cada mes."),
+        ("es", "Leída el acta, se aprueba por unanimidad."),
+        ("es", "Se decide cerrar la sala en mayo."),
+        ("es", "Se nombra presidenta por turno a la Sra. Ruiz."),
+        ("es", "Se rechaza la propuesta de vender la sala."),
+        ("fr", "L'assemblée approuve les comptes."),
+        ("fr", "L'assemblée nomme Mme Roy présidente."),
+        ("fr", "Le conseil rejette la vente de la salle."),
+        ("fr", "Il est décidé de vendre la salle."),
+        ("fr", "Il est décidé de ne pas vendre la salle."),
+        ("fr", "Mme Roy est nommée présidente du conseil."),
+        ("fr", "M. Roy est élu trésorier à l'unanimité."),
+        ("fr", "Nous décidons de vendre la salle."),
+        ("fr", "L'assemblée mandate le syndic pour vendre la salle."),
+        ("fr", "Le devis de la société Martin est retenu."),
     ],
 )
 def test_decisions_in_the_present_and_about_what_is_not_done_stay(code: str, said: str) -> None:
@@ -915,6 +964,26 @@ def test_what_somebody_in_an_office_does_may_be_no_task(said: str) -> None:
     assert lines(f"Minutes of the club\n\nThe stile is broken. {said} It rains.", "actions") == []
 
 
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("es", "La administradora no firmará el contrato."),
+        ("es", "La presidenta firmará el contrato si llueve."),
+        ("es", "La puerta de la administradora pedirá una llave."),
+        ("es", "El director hablará de rosas."),
+        ("es", "El director deberá estar en la sala."),
+        ("es", "Se pagará con el dinero de los vecinos."),
+        ("fr", "La syndique ne signera pas le contrat."),
+        ("fr", "La présidente fera partie du jury."),
+        ("fr", "La porte de la syndique demandera une clé."),
+    ],
+)
+def test_what_an_office_does_not_do_or_does_elsewhere_is_no_task_in_other_languages(
+    code: str, said: str
+) -> None:
+    assert lines(f"{RAIN[code]}\n\n{said}", "actions") == []
+
+
 def test_a_list_of_actions_ends_where_the_next_numbered_part_begins() -> None:
     part = "{}. {}\n\nThe hall is cold.\n\nActions\n- {}\n\n"
     text = (
@@ -966,6 +1035,37 @@ def test_what_is_handed_on_is_not_decided_and_what_is_asked_and_agreed_is(said: 
             "The club met in the hall.\n\nSue will order it before the June holiday.",
             "owner: Sue; due: before the June holiday",
         ),
+        (
+            f"{RAIN['es']}\n\nLa administradora firmará el contrato antes del 22 de marzo.",
+            "responsable: La administradora; plazo: antes del 22 de marzo",
+        ),
+        (
+            f"{RAIN['es']}\n\nUn vecino pregunta si se puede; la administradora consultará los requisitos.",
+            "responsable: la administradora",
+        ),
+        (
+            f"{RAIN['es']}\n\nD. Eusebio pedirá tres ofertas antes del 2 de mayo de 2024.",
+            "responsable: D. Eusebio; plazo: antes del 2 de mayo de 2024",
+        ),
+        (
+            f"{RAIN['es']}\n\nMañana Dña. Maribel Torres se encargará de las llaves.",
+            "responsable: Dña. Maribel Torres; plazo: Mañana",
+        ),
+        (
+            f"{RAIN['es']}\n\nEl presidente y la secretaria deberán firmar el acta.",
+            "responsable: El presidente y la secretaria",
+        ),
+        (f"{RAIN['es']}\n\nLos Sres. Nicolás reclamarán el dinero.", "responsable: Sres. Nicolás"),
+        (
+            f"{RAIN['fr']}\n\nLa syndique signera le contrat avant le 22 mars.",
+            "responsable: La syndique; échéance: avant le 22 mars",
+        ),
+        (
+            f"{RAIN['fr']}\n\nLe toit fuit, et le syndic fera établir un devis avant le 2 mai 2024.",
+            "responsable: le syndic; échéance: avant le 2 mai 2024",
+        ),
+        (f"{RAIN['fr']}\n\nLe syndic est chargé de demander un devis.", "responsable: Le syndic"),
+        (f"{RAIN['fr']}\n\nMme Anne Roy demandera trois devis.", "responsable: Mme Anne Roy"),
     ],
 )
 def test_who_does_what_until_when_is_an_action_with_its_whole_date(document: str, told: str) -> None:
@@ -1063,6 +1163,31 @@ def test_a_second_vote_takes_neither_the_motion_of_the_first_nor_that_of_another
     apart = f"{AGENDA}C. Lamps\n\nMr Pike moved to buy lamps for the hall.\n\nD. Oars\n\nMotion carried 5-0."
     assert lines(f"{AGENDA}{told}", "decisions")[-1] == "The main motion carried 3-2."
     assert lines(apart, "decisions")[-1] == "Motion carried 5-0."
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Se aprueba por unanimidad.", "Se lee el acta de mayo. Se aprueba por unanimidad."),
+        ("Se aprueban con 4 votos a favor.", "Se lee el acta de mayo. Se aprueban con 4 votos a favor."),
+        ("Se aprueba la compra de la puerta.", "Se aprueba la compra de la puerta."),
+    ],
+)
+def test_a_spanish_vote_has_the_sentence_before_it_if_it_does_not_say_what_it_is_about(
+    said: str, told: str
+) -> None:
+    assert lines(f"{RAIN['es']}\n\nSe lee el acta de mayo. {said}", "decisions") == [told]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "En Murcia, siendo las 19:30 horas, se reúnen los vecinos en la sala de la casa.",
+        "Y no habiendo más asuntos que tratar, se levanta la sesión a las 21:10 horas.",
+    ],
+)
+def test_the_formal_beginning_and_end_of_spanish_minutes_are_no_topics(said: str) -> None:
+    assert said not in lines(f"{said}\n\n{RAIN['es']}", "topics")
 
 
 def test_a_vote_on_two_motions_has_both() -> None:
