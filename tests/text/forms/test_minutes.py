@@ -45,6 +45,9 @@ SPANISH = "Ana: El té de la cocina está frío y las galletas se han terminado.
     [
         (ENGLISH, "Bob: Okay, agreed, 250 invitations."),
         (ENGLISH, "Bob: agreed, garden"),
+        (ENGLISH, "Bob: We'll put the chairs in the hall."),
+        (ENGLISH, "Bob: We'll drop the link to the old shop."),
+        (ENGLISH, "Bob: We'll send the old boat to the yard."),
         (ENGLISH, "Bob: Fine, black stands then."),
         (ENGLISH, "Bob: ok garden it is."),
         (ENGLISH, "Bob: Okay, so we're going with the sixteenth."),
@@ -149,6 +152,10 @@ def test_a_heading_says_that_a_date_is_that_of_the_next_meeting() -> None:
         ("Let me ask you about the boats.", False),
         ("Let me see the plan.", False),
         ("People will think that they have missed something.", False),
+        ("We'll put a link to the study in the show notes.", True),
+        ("We will add all the links in the description.", True),
+        ("We will also share the links.", True),
+        ("We'll send you the slides on Monday.", True),
     ],
 )
 def test_what_a_speaker_offers_to_do_is_an_action(said: str, is_action: bool) -> None:
