@@ -205,6 +205,7 @@ def test_an_open_question_beside_open_hours_stays_one() -> None:
         (ENGLISH, "Bob: who's picking up grandma?", "Cem: Bob can you bring a speaker?"),
         (ENGLISH, "Bob: And when do we send it out?", "Cem: That is it for today."),
         (ENGLISH, "Bob: Who pays?", ""),
+        (ENGLISH, "Bob: The price is still open, Ann will ask the bank.", "Cem: Hm."),
         (ENGLISH, "Bob: Does it handle old accounts?", "Cem: I honestly don't know."),
         (ENGLISH, "Bob: Who talks to the press?", "Cem: Nobody yet. We leave that open."),
         (GERMAN, "Bernd: Und wer kümmert sich um die Möbel?", "Cem: Das klären wir nächste Woche."),
@@ -1497,6 +1498,61 @@ def test_a_promise_of_a_chat_is_an_action(before: str, said: str, owner: str, du
 )
 def test_what_a_person_cannot_do_is_no_promise(before: str, said: str) -> None:
     assert parts_of(f"Bernd: {said}", before=before) == []
+
+
+@pytest.mark.parametrize(
+    ("letter", "told"),
+    [
+        (
+            "Liebe Eltern der 3a,\n\ndie Fahrt ist im Juni und kostet 218 Euro. "
+            "Bitte überweisen Sie den Betrag bis zum 15. Mai auf das Konto.",
+            "Bitte überweisen Sie den Betrag bis zum 15. Mai auf das Konto. (Termin: bis zum 15. Mai)",
+        ),
+        (
+            "Sehr geehrte Frau Ott,\n\ndie Halle ist kalt. Wir bitten Sie, uns bis Freitag den Schlüssel zu geben.",
+            "Wir bitten Sie, uns bis Freitag den Schlüssel zu geben. (Termin: bis Freitag)",
+        ),
+        (
+            "Liebe Eltern,\n\nder Bus ist alt und fährt nicht. Bitte geben Sie bis Freitag, den 26. April, ab:\n"
+            "- den Bogen\n- eine Kopie der Karte\n\nDer Bus ist neu.",
+            "Bitte geben Sie bis Freitag, den 26. April, ab: den Bogen; eine Kopie der Karte "
+            "(Termin: bis Freitag, den 26. April)",
+        ),
+        (
+            "Dear parents,\n\nThe trip is in June. Please pay the fee by 15 May.",
+            "Please pay the fee by 15 May. (due: by 15 May)",
+        ),
+        (
+            f"Chers parents,\n\n{RAIN['fr']} Merci de payer le bus avant le 2 mai.",
+            "Merci de payer le bus avant le 2 mai. (échéance: avant le 2 mai)",
+        ),
+        (
+            f"Estimados vecinos:\n\n{RAIN['es']} Les rogamos que paguen la cuota antes del 2 de mayo.",
+            "Les rogamos que paguen la cuota antes del 2 de mayo. (plazo: antes del 2 de mayo)",
+        ),
+    ],
+)
+def test_a_letter_that_asks_for_something_until_a_date_tells_an_action(letter: str, told: str) -> None:
+    assert lines(letter, "actions") == [told]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Liebe Eltern,\n\ndie Halle ist kalt. Bitte überweisen Sie den Betrag auf das Konto.",
+        "Liebe Eltern,\n\ndie Halle ist kalt. Bitte beachten Sie, dass sie bis zum 15. Mai geschlossen ist.",
+        "Liebe Eltern,\n\ndie Halle ist kalt. Bitte überweisen Sie bis zum 15. Mai nichts.",
+        "Liebe Eltern,\n\ndie Halle ist kalt. Bitte warten Sie bis zum 15. Mai.",
+        "Die Halle ist kalt und der Tee ist alle. Bitte überweisen Sie den Betrag bis zum 15. Mai.",
+        f"{GERMAN}\nBernd: Das steht da:\nLiebe Anna,\nBitte überweisen Sie den Betrag bis zum 15. Mai.\n{GERMAN}",
+        "Liebe Eltern,\n\ndie Halle ist kalt. Bitte überweisen Sie den Betrag bis auf den letzten Cent.",
+        "Dear parents,\n\nThe hall is cold. Please note that it is closed until 15 May.",
+        f"Chers parents,\n\n{RAIN['fr']} Merci de patienter jusqu'au 2 mai, et pas avant le 1er mai.",
+        f"Estimados vecinos:\n\n{RAIN['es']} Les rogamos paciencia hasta el 2 de mayo.",
+    ],
+)
+def test_a_request_without_a_date_or_outside_a_letter_is_no_action(text: str) -> None:
+    assert lines(text, "actions") == []
 
 
 def test_a_loose_promise_takes_the_task_before_it_and_a_question_asked_twice_stays_open() -> None:

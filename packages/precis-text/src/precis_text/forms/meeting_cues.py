@@ -16,7 +16,6 @@ from precis_text.words import unicode_words
 
 _DEFAULT = "en"
 _LETTERS = 4000  # characters by which the language is detected
-
 _PARTWISE, _WORDS = ("assigned", "due"), ("hollow", "nobody")
 
 
@@ -45,6 +44,8 @@ class Cues:
     unknown: re.Pattern[str]
     assigned: Sequence[re.Pattern[str]]
     shared: re.Pattern[str]
+    letters: re.Pattern[str]
+    wishes: re.Pattern[str]
     elsewhen: re.Pattern[str]
     due: Sequence[re.Pattern[str]]
     agrees: re.Pattern[str]

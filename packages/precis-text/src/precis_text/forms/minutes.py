@@ -23,7 +23,7 @@ from precis_text.forms.statements import Statement, plain, replies_to, statement
 from precis_text.length import Length
 from precis_text.motions import votes_of
 from precis_text.sentences import split_sentences
-from precis_text.units import BOX, is_ticked
+from precis_text.units import BOX, is_item, is_ticked
 from precis_text.words import unicode_words
 
 PARTS = ("topics", "decisions", "actions", "questions", "next")
@@ -77,7 +77,7 @@ class _Meeting:
     """A document read as a meeting, and what each of its statements is. A place is an index of `said`.
 
     Attributes:
-        said, texts: the statements but for the rows of tables, which `rows` tells, and the plain text of each.
+        said, texts: the statements but for the rows of tables, which `rows` returns, and the plain text of each.
         accepted: the place of each accepted request, with that of the reply that accepts it.
         present: the names in the lists of those who are there.
     """  # fmt: skip
@@ -93,6 +93,8 @@ class _Meeting:
         self.assents = assents_of(self.said, known, taken=taken)
         lists = [unit.text.partition(":")[2] for unit in source.units if known.greets.search(unit.text)]
         self.present = {name for text in lists for name in _NAME.findall(text)}
+        is_written = not any(each.turn for each in self.said)
+        self.is_letter = is_written and known.letters.search(source.document) is not None
 
     def _listed(self) -> dict[int, str]:
         """Return the part of each unit below a heading such as "Action items", up to the next heading.
@@ -153,7 +155,7 @@ class _Meeting:
         }
 
     def lines(self) -> list[FormLine]:
-        """Return the statements as lines, but for those that another line tells, and items that are ticked."""
+        """Return the statements as lines, but for those that another line has, and items that are ticked."""
         told = {*self.accepted.values(), *(assent.answer for assent in self.assents.values())}
         told |= {motion for vote, motions in self.votes.items() if vote not in told for motion in motions}
         starts = [self.source.units[each.unit].start for each in self.said]
@@ -179,10 +181,9 @@ class _Meeting:
             return None
         if part != "actions":
             return self._shown(statement, part) if part else None
-        found = _LEADING.match(statement.text)
-        named = {*_NAME.findall(found["owner"])} if found else set()
-        is_known = found is not None and named and named <= self.present
-        owner = found["owner"] if found and is_known else self._owner(statement) or ""
+        leading = found["owner"] if (found := _LEADING.match(statement.text)) else ""
+        named = {*_NAME.findall(leading)}
+        owner = leading if named and named <= self.present else self._owner(statement) or ""
         return self._shown(statement, part, owner=owner, due=self._due(plain(statement)))
 
     def _vote(self, place: int) -> FormLine | None:
@@ -204,13 +205,14 @@ class _Meeting:
         return self._shown(self.said[place], "questions") if self._stays_open(place) else None
 
     def _action(self, place: int) -> FormLine | None:
-        """Return what somebody promises, is asked or is said to do."""
+        """Return a task: what a person promises, accepts or is to do, or what a letter asks for until a date."""
         text, reply = self.texts[place], self.accepted.get(place)
         shared = self.known.shared.search(text)
         answers = self._owner(self.said[place]) if reply is None else self.said[reply].speaker
         owner = shared["owner"] if shared else answers
         if owner is None:
-            return None
+            is_asked = self.is_letter and self.known.wishes.search(text) and (due := self._due(text))
+            return self._shown(self._with_items(place), "actions", due=due) if is_asked else None
         named = {each.speaker for each in self.said if owner and owner.split()[-1] in each.speaker.split()}
         owner = named.pop() if len(named) == 1 else owner  # "Okafor" is "Mr Okafor", who speaks
         answer = "" if reply is None else self._dated_answer(reply)
@@ -239,6 +241,13 @@ class _Meeting:
     def _asked(self, place: int) -> Statement:
         """Return a statement with the question that it answers, if it says little without that."""
         return with_question(self.said, place, lambda at: at in self.accepted or self._stays_open(at))
+
+    def _with_items(self, place: int) -> Statement:
+        """Return a statement with the items of the list below it, if it ends in a colon."""
+        said, told = self.said[place], self.said[place + 1 :] if self.texts[place].endswith(":") else []
+        items = [*takewhile(lambda each: is_item(self.source.units[each.unit]), told)]
+        text = f"{said.text} {'; '.join(each.text for each in items)}".rstrip()
+        return replace(said, text=text, stop=[said, *items][-1].stop)
 
     def _due(self, request: str, answer: str = "") -> str:
         """Return the date that the answer to a request names, or else the request; "" without one, or with several."""

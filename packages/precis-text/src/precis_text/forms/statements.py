@@ -53,17 +53,14 @@ def statements_of(source: ScoredText, listed: Container[int] = ()) -> list[State
     for place, unit in enumerate(source.units):
         unit = _spoken(unit, last, source)
         body, stamped = times.get(unit.start, (unit.start, None))
-        is_turn = bool(unit.speaker) and (
-            stamped is not None
-            or unit.speaker != last
-            or _is_named(source.document, unit.start, unit.speaker)
-        )
+        is_named = bool(unit.speaker) and source.document.startswith(f"{unit.speaker}:", unit.start)
+        is_turn = is_named or (bool(unit.speaker) and (stamped is not None or unit.speaker != last))
         turn += is_turn
         last = unit.speaker
         time = time if stamped is None and times else stamped or ""
         if (unit.heading or unit.aside) and place not in listed:
             continue
-        if body == unit.start and unit.speaker and _is_named(source.document, unit.start, unit.speaker):
+        if body == unit.start and is_named:
             body = source.document.index(":", unit.start) + 1
         for text, start, stop in _sentences(
             source.document, body, unit.stop, pauses if unit.speaker else citations
@@ -77,10 +74,6 @@ def _spoken(unit: TextUnit, last: str, source: ScoredText) -> TextUnit:
     """Return a unit with its speaker; subtitles name a voice once, before its first line."""
     goes_on = last and not unit.speaker and source.passages.at(unit.start).time
     return replace(unit, speaker=last) if goes_on and not unit.text.startswith("-") else unit
-
-
-def _is_named(document: str, start: int, speaker: str) -> bool:
-    return document.startswith(f"{speaker}:", start)
 
 
 def _sentences(
