@@ -10,10 +10,8 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Protocol
 
-from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, formalities, goes_on, halves, is_part
 from precis_text.decided_items import decided_words
-from precis_text.exchanges import is_courtesy, only_asks
+from precis_text.dependencies import Dependencies
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
 from precis_text.partners import Partners
 from precis_text.sentences import split_sentences
@@ -224,45 +222,14 @@ class _Waiting:
         self._speakers = [unit.speaker for unit in units]
         self._readability = Readability(units)
         self._chosen: list[int] = []
-        follows = [place > 0 and goes_on(units[place - 1], unit) for place, unit in enumerate(units)]
-        small, formal = halves(units), formalities(units)
-        courtesies = (place for place, unit in enumerate(units) if is_courtesy(unit))
-        out = {*(place for place in partners.questions.values() if only_asks(units[place])), *courtesies}
-        is_out = [
-            place in out or unit.heading or unit.aside or is_part(unit) or formal[place] or (half and not on)
-            for place, (unit, half, on) in enumerate(zip(units, small, follows, strict=True))
-        ]
-        is_written = any(ENDED.search(unit.text) for unit in units)  # speech has no full stops
-        starts = [is_written and half and on for half, on in zip(small, follows, strict=True)]
-        is_open = [cut or announces(unit) for cut, unit in zip([*starts[1:], False], units, strict=True)]
-        self._needs = [
-            None if is_out[place] else _needed(units, place, is_out, is_open, is_written=is_written)
-            for place in range(len(units))
-        ]
-        free = [place for place in range(len(units)) if not is_out[place] and self._needs[place] is None]
-        if not free:  # then all units that say something, or all except headings, or all
-            self._needs = [None] * len(units)
-            groups = (
-                [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)],
-                [place for place, unit in enumerate(units) if not unit.heading],
-                [*range(len(units))],
-            )
-            free = next(group for group in groups if group)
-        self._alone = set(free)
-        answers = [place for place, unit in enumerate(units) if unit.answers and not is_out[place]]
-        self._answers = {*answers}
-        pairs = [
-            place
-            for place, needed in enumerate(self._needs)
-            if needed == place - 1 and (needed in self._alone or self._needs[needed] == needed)
-        ]
+        self._depends = depends = Dependencies.of(units, partners)
         self._unread: dict[tuple[int, ...], float] = {
-            **{(place,): _ALONE * worth[place] for place in answers},
-            **{(place,): worth[place] for place in free},
-            **{(place - 1, place): _PAIRED * worth[place] for place in pairs},
+            **{(place,): _ALONE * worth[place] for place in depends.answers},
+            **{(place,): worth[place] for place in depends.alone},
+            **{(before, place): _PAIRED * worth[place] for before, place in depends.pairs},
         }
         self._heap = self._valued([*self._unread])
-        self._best = sorted((value, group[0]) for value, group in self._heap if group[0] in self._alone)
+        self._best = sorted((value, group[0]) for value, group in self._heap if group[0] in depends.alone)
         self.most = -self._best[0][0]
         heapify(self._heap)
 
@@ -279,7 +246,10 @@ class _Waiting:
         return next(alone, self._best[0][1])
 
     def put_back(self, passed: Mapping[int, float]) -> None:
-        """Let units wait again, with their worth, that were removed and not chosen."""
+        """Let units wait again, with their worth, that were removed and not chosen.
+
+        The second unit of a pair may be one of them only behind a chosen first one: then `choose` released it.
+        """
         for place, value in passed.items():
             heappush(self._heap, (-value, (place,)))
 
@@ -292,12 +262,12 @@ class _Waiting:
         for place in group:
             insort(self._chosen, place)
             for neighbour in (place - 1, place + 1):
-                if not 0 <= neighbour < len(self._needs):
+                if not 0 <= neighbour < len(self._worth):
                     continue
                 in_turn = self._speakers[neighbour] == self._speakers[place] != ""
-                if self._needs[neighbour] == place:
+                if self._depends.needs[neighbour] == place:
                     self._unread[neighbour,] = self._worth[neighbour]
-                elif neighbour not in self._alone:
+                elif neighbour not in self._depends.alone:
                     continue
                 elif in_turn:
                     self._unread[neighbour,] = _IN_TURN * self._worth[neighbour]
@@ -317,33 +287,10 @@ class _Waiting:
 
     def _read_worth(self, group: tuple[int, ...], share: float) -> float:
         is_spoken = bool(self._speakers[group[0]])
-        share = 1.0 if self._answers.intersection(group) else share  # the question says what it speaks of
+        share = (
+            1.0 if self._depends.answers.intersection(group) else share
+        )  # the question says what it speaks of
         return read_worth(self._unread[group], share, asked_words=self._asked_words, is_spoken=is_spoken)
-
-
-def _needed(
-    units: Sequence[TextUnit], place: int, out: Sequence[bool], is_open: Sequence[bool], *, is_written: bool
-) -> int | None:
-    """Return the neighbour without which a unit says nothing, or None.
-
-    Args:
-        out: for each unit, whether it is never chosen.
-        is_open: for each unit, whether the next one continues what it announces or begins.
-    """
-    refers_back = _refers_back(units, place, is_written=is_written)
-    if not is_open[place]:
-        return place - 1 if refers_back else None
-    following = place + 1
-    if following == len(units) or out[following] or _refers_back(units, following, is_written=is_written):
-        return place  # it is never chosen alone: what it announces is never chosen, or is chosen together with it
-    return place if refers_back else following
-
-
-def _refers_back(units: Sequence[TextUnit], place: int, *, is_written: bool) -> bool:
-    if not place:
-        return False
-    unit = units[place]
-    return has_back_reference(unit.text) or (is_written and goes_on(units[place - 1], unit))
 
 
 def _costs(read: Units, words: Sequence[int], cap: Cap | None) -> Sequence[int]:
