@@ -119,8 +119,8 @@ class QueuedDocument:
             self.done.set_result(result)
 
 
-class _NobodyWaitsError(Exception):
-    """No client waits for the running batch any longer."""
+class _NobodyWaits(BaseException):
+    """No client waits for the running batch any longer. No `except Exception` of a model's libraries catches it."""
 
 
 class Engine:
@@ -308,7 +308,7 @@ class Engine:
     def _make(self, batch: list[QueuedDocument]) -> None:
         def on_progress(done: int, known: int, written: int) -> None:
             if all(job.useless for job in batch):
-                raise _NobodyWaitsError
+                raise _NobodyWaits
             if done < known and not written and not self._in_turn:  # between two pieces
                 self._take_turn(batch)
 
@@ -319,7 +319,7 @@ class Engine:
             made = self._summarizer.make(
                 [job.document for job in batch], batch[0].ask, on_progress, on_partial
             )
-        except _NobodyWaitsError:
+        except _NobodyWaits:
             for job in batch:
                 self._give_up(job)
         except Exception as error:
