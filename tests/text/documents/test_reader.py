@@ -13,6 +13,7 @@ import pytest
 
 from precis_text.documents import reader
 from precis_text.documents.file_kinds import kind_of
+from precis_text.documents.passages import Writer
 from precis_text.documents.reader import TooLateError, read_content, read_document, read_documents
 from precis_text.errors import UserError
 from tests.document_files import archive, epub, lines_of, pdf
@@ -26,6 +27,15 @@ def refused(content: bytes, name: str) -> str:
     assert "\n" not in str(error.value)
     assert read_content(GOOD, name="a.md").text == "Head\n\nAnn sings."
     return str(error.value)
+
+
+def test_a_finished_document_does_not_grow_with_its_builder() -> None:
+    writer = Writer()
+    writer.heading("Mill")
+    found, before = writer.finished(), writer.finished().to_dict()
+    writer.leave_out("notes", "The wheel turns.")
+    writer.heading("Wheel")
+    assert (found.to_dict(), found.left) == (before, [])
 
 
 def test_one_document_is_read_and_several_are_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from binascii import Error, a2b_base64, a2b_qp
+from dataclasses import replace
 from email import policy
 from email.message import EmailMessage
 from email.parser import BytesParser
@@ -107,8 +108,9 @@ def _read_all(mails: list[EmailMessage]) -> list[Passages]:
             problems.append(f"mail {number:,} not read: {error}")
     if not found:
         raise UserError("contains no mail with text" + (f"; {problems[0]}" if problems else ""))
-    more = f"; so {len(problems) - 1:,} more" if len(problems) > 1 else ""
-    found[0].notes[len(found[0].notes) :] = [problems[0] + more] if problems else []  # type: ignore[index]
+    if problems:
+        more = f"; so {len(problems) - 1:,} more" if len(problems) > 1 else ""
+        found[0] = replace(found[0], notes=[*found[0].notes, problems[0] + more])
     return found
 
 

@@ -198,7 +198,7 @@ class Writer:
         self.add(other.text[start:stop], between=between)
 
     def take(self, other: Writer) -> None:
-        """Add all of another builder."""
+        """Add all of another builder but its name: the title of a part is not the whole's."""
         found = other.finished()
         for start, stop in zip(found.starts, [*found.starts[1:], len(found.text)], strict=True):
             self.add_from(found, start, stop)
@@ -208,8 +208,8 @@ class Writer:
     def finished(self, title: str = "") -> Passages:
         """Return the assembled document."""
         return Passages(
-            "".join(self._parts), self._starts, self._places, self.notes, title=title, left=self._left,
-            name=" ".join(clean(self.names[0]).split()) if len(self.names) == 1 else "",
+            "".join(self._parts), [*self._starts], [*self._places], [*self.notes], title=title,
+            left=[*self._left], name=" ".join(clean(self.names[0]).split()) if len(self.names) == 1 else "",
         )  # fmt: skip
 
     def _put(self, text: str) -> None:
