@@ -9,6 +9,7 @@ from precis.generation.fast.fast_decoder import TOKENS_EVERY
 from precis.generation.partial_summaries import PartialSummaries, sure_beginning
 from precis.generation.summarizer import Summarizer
 from precis_text.decoding_settings import GenerationSettings
+from precis_text.forms.form import FormType
 from precis_text.length import Length, Sentences, Words, trim
 from precis_text.words import length_in_words
 from tests.tiny_models import documents, tiny
@@ -91,11 +92,13 @@ def test_a_greedy_search_tells_each_document_how_its_summary_begins(
     assert len(heard) > 1
 
 
-def test_beams_tell_nothing_because_a_better_one_may_begin_otherwise() -> None:
+@pytest.mark.parametrize(("beams", "type_"), [(2, "paragraph"), (1, "key-points")])
+def test_beams_and_forms_tell_nothing_because_what_is_written_may_change(beams: int, type_: FormType) -> None:
     heard = []
     Summarizer(*tiny("zcodepp")).summarize(
         documents(2),
-        settings=GenerationSettings(beams=2, max_tokens=40),
+        settings=GenerationSettings(beams=beams, max_tokens=40),
+        type=type_,
         short="write",
         on_partial=lambda *said: heard.append(said),
     )

@@ -50,7 +50,7 @@ STANDALONE_FEATURES = (*_OWN, *_IN_SUMMARY.split())
 """The names of the columns: first those of a unit, then those of a unit in a summary."""
 
 _TOKENS = re.compile(r"[\w'’]+")
-_ENDED = re.compile(r"""[.!?。]['"”)]*$""")
+_ENDED = re.compile(r"""[.!?。]['"”)]*$""")  # what the trees learnt from, so not `units.ENDED`
 _DASHES = re.compile(r" [-–—] |--")
 _MARKS = re.compile(r"[<>*#=`\[\]]")
 _VERBAL = ("ed", "s")

@@ -211,7 +211,7 @@ class Summarizer:
             on_progress: called with the number of inputs (or pieces) of the window that are done, their total, and the
                 tokens written in the current batch.
             on_partial: called with the index of a document, from 0, and the first sentences of its summary, once they
-                are final. Only greedy search on a CPU calls it before the end; beams and GPUs do not.
+                are final. Only greedy search on a CPU calls it, and only for a plain paragraph.
             lengths: the length as `words`, `sentences`, `tokens`, `min_words` and `short`; see
                 `precis_text.length.LengthOptions`.
 
