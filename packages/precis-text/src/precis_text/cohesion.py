@@ -1,7 +1,8 @@
-"""Incomplete units of a document, which a summary cannot quote without their neighbours.
+"""Incomplete units of a document, which a summary cannot quote without their neighbours, and complete ones with a flaw.
 
 An incomplete unit announces the next one, has one end of a quotation, continues a sentence that a line break split,
-or asks a question. `back_references` finds complete sentences that point back.
+or asks a question. `back_references` finds complete sentences that point back. The flaws lower a unit's worth
+(`unit_worth`): a formality, the aim of a study without its result, a message that breaks off, a lost formula.
 """
 
 from __future__ import annotations
