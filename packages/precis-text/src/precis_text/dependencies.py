@@ -54,9 +54,8 @@ class Dependencies:
         if not alone:  # then all units that say something, or all except headings, or all
             needs = [None] * len(units)
             untitled = [place for place, unit in enumerate(units) if not unit.heading]
-            alone = (
-                [place for place in untitled if not units[place].aside] or untitled or [*range(len(units))]
-            )
+            told = [place for place in untitled if not units[place].aside]
+            alone = told or untitled or [*range(len(units))]
         return cls(frozenset(alone), answers, needs)
 
     @property

@@ -77,17 +77,15 @@ def inputs_of(rows: Sequence[Sequence[int]], room: int) -> Iterator[list[Sequenc
 def choose(read: Units, scores: Sequence[float], length: Length, *, words: float) -> list[int]:
     """Return the indices of the units of highest worth that fit, in order; at least one.
 
-    Headings, asides, courtesies, formalities, halves and parts of units are never chosen while the document has
-    others. A sentence that refers to the one before it is chosen after that one or together with it, and one that ends
-    in a colon after the next one. A unit is worth the more, the more readers understand it after the chosen units
-    before it (`standalone`). A decision that answers is chosen together with its question, a turn that ends with a
-    question with its short answer, and a motion with the vote on it (`partners`). A unit is skipped if
-    many of its word pairs are chosen already (a motion: most), if it has only one or two words, or if it does not fit.
-    Units with at least half the worth may replace it (0.7 of it while nothing is chosen). Beyond `words`, units with at
-    least half the worth of the best fill a cap. A cap of at least 40 words or 56 tokens, or half of that in talks, is
-    then filled with the best of the others until 85% of it are used, if the document has that many. Messages with less
-    than 5% of the best worth stay out, and fragments of fewer than five words. If no unit fits, the best one is chosen
-    and the caller truncates it.
+    `Dependencies` says what is never chosen, and what only after a neighbour or together with it. A unit is worth the
+    more, the more readers understand it after the chosen units before it (`standalone`). A decision that answers is
+    chosen together with its question, a turn that ends with a question with its short answer, and a motion with the
+    vote on it (`partners`). A unit is skipped if many of its word pairs are chosen already (a motion: most), if it has
+    only one or two words, or if it does not fit. Units with at least half the worth may replace it (0.7 of it while
+    nothing is chosen). Beyond `words`, units with at least half the worth of the best fill a cap. A cap of at least 40
+    words or 56 tokens, or half of that in talks, is then filled with the best of the others until 85% of it are used,
+    if the document has that many. Messages with less than 5% of the best worth stay out, and fragments of fewer than
+    five words. If no unit fits, the best one is chosen and the caller truncates it.
 
     Args:
         scores: one for each unit, 0 to 1.
@@ -287,9 +285,8 @@ class _Waiting:
 
     def _read_worth(self, group: tuple[int, ...], share: float) -> float:
         is_spoken = bool(self._speakers[group[0]])
-        share = (
-            1.0 if self._depends.answers.intersection(group) else share
-        )  # the question says what it speaks of
+        if self._depends.answers.intersection(group):
+            share = 1.0  # the question says what it speaks of
         return read_worth(self._unread[group], share, asked_words=self._asked_words, is_spoken=is_spoken)
 
 
