@@ -568,8 +568,7 @@ class SecondFails:
 )
 def test_only_what_is_wrong_with_a_document_stands_in_its_place(error: Exception, is_listed: bool) -> None:
     service: Any = SecondFails(error)
-    unused: Any = None
-    work = _all(service, unused, ["a", "b"], unused, support=False, passages=(), names=["a.txt", "b.txt"])
+    work = _all(service, service.working(), ["a.txt", "b.txt"], support=False)
     if not is_listed:
         with pytest.raises(type(error)):
             asyncio.run(work)
@@ -675,7 +674,7 @@ def test_what_is_wrong_with_the_only_document_is_the_answer() -> None:
     service: Any = OnlyOneFails(ApiError(422, "cannot_be_summarized", "is odd"))
 
     async def respond() -> None:
-        request: Any = SimpleNamespace(receive=asyncio.Event().wait)
+        request: Any = SimpleNamespace(receive=asyncio.Event().wait, state=SimpleNamespace(id="7"))
         await _respond(service, request, SummarizeRequest.model_validate({"text": "b"}))
 
     with pytest.raises(ApiError, match="is odd"):

@@ -166,9 +166,7 @@ def test_each_sentence_is_sent_once_whenever_it_came(begun: list[str]) -> None:
 
     async def sent() -> list[str]:
         service: Any = Begun()
-        request: Any = SimpleNamespace(state=SimpleNamespace(id="7"))
-        ask = Ask(model="m", mode="abstract")
-        events = _events(service, request, [text], ask, support=False, documents=(), passages=())
+        events = _events(service, service.working(), "sum-7", (), support=False)
         return [each async for each in events]
 
     parts = asyncio.run(sent())

@@ -45,7 +45,7 @@ class Ask:
 
 
 class TextSummarizer(Protocol):
-    """A summarizer: `precis.server.model_pool.ModelPool`, or a fake in tests."""
+    """A summarizer: a model, all models of a service (`precis.server.model_pool.ModelPool`), or a fake in tests."""
 
     def make(
         self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None

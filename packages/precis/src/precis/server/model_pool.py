@@ -18,7 +18,7 @@ from precis.generation.model_metadata import Mode
 from precis.generation.summarizer import Summary
 from precis.messages import OnPartial, OnProgress
 from precis.process import trim_heap
-from precis.server.engine import Ask
+from precis.server.engine import Ask, TextSummarizer
 from precis.server.limits import ApiError
 from precis.server.token_counter import TokenCounter
 from precis_text.documents.passages import Passages
@@ -27,7 +27,7 @@ from precis_text.errors import UserError
 _MEGABYTE = 1_000_000
 
 
-class Served(Protocol):
+class Served(TextSummarizer, Protocol):
     """A loaded model: `precis.server.served_model.ServedModel`, or a fake in tests."""
 
     @property
@@ -48,11 +48,6 @@ class Served(Protocol):
 
     def counter(self) -> TokenCounter:
         """Return a counter of its tokens, which outlives it."""
-
-    def make(
-        self, texts: Sequence[str | Passages], ask: Ask, on_progress: OnProgress, on_partial: OnPartial | None
-    ) -> list[Summary]:
-        """Return the summaries of `texts`, in order."""
 
 
 class ModelPool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from starlette.routing import Match
 
 from precis.server.asgi_request import error_body
-from precis.server.engine import Ask
+from precis.server.engine import QueuedDocument
 from precis.server.file_reader import FileRequest
 from precis.server.limits import ApiError
 from precis.server.response_body import answer, sentences_of
@@ -26,6 +26,7 @@ from precis_text.documents.passages import Passages
 from precis_text.length import LENGTH_OPTIONS
 from precis_text.support.marks import SourceText
 
+_Queued = AbstractAsyncContextManager[list[QueuedDocument]]
 WORKING = ": working\n\n"  # a comment, which clients ignore
 _NUMBERS = ("words", "sentences", "tokens", "min_words", "beams")
 _SWITCHES = {"true": True, "false": False}
@@ -106,22 +107,18 @@ async def _respond(
         beams=body.beams, **lengths,
     )  # fmt: skip
     texts = [body.text] if isinstance(body.text, str) else body.text
-    names = [document["name"] for document in documents]
+    queued = service.working(request, texts, ask, passages=passages)
+    identity, names = f"sum-{request.state.id}", [document["name"] for document in documents]
     try:
         if body.stream:
-            return await streamed(
-                _events(
-                    service, request, texts, ask, support=body.support, documents=documents, passages=passages
-                )
-            )
-        work = _all(service, request, texts, ask, support=body.support, passages=passages, names=names)
-        found = await unless_left(request, work)
+            return await streamed(_events(service, queued, identity, documents, support=body.support))
+        found = await unless_left(request, _all(service, queued, names, support=body.support))
     except ApiError as refused:
         raise refused.of(names) from None
     if len(found) == 1 and isinstance(found[0], ApiError):
         raise found[0]
     summaries = [_one(index, each) for index, each in enumerate(found)]
-    named = {"id": f"sum-{request.state.id}", "model": ask.model}
+    named = {"id": identity, "model": ask.model}
     files = {"documents": [*documents]} if documents else {}
     return JSONResponse({**named, **files, "summaries": summaries})
 
@@ -135,17 +132,8 @@ def _examples(model: str) -> tuple[dict[str, Any], str]:
     return {"id": "sum-1", "model": model, "summaries": [one]}, "".join(parts)
 
 
-async def _all(
-    service: Service,
-    request: Request,
-    texts: list[str],
-    ask: Ask,
-    *,
-    support: bool,
-    passages: Sequence[Passages],
-    names: Sequence[str],
-) -> list[Any]:
-    async with service.working(request, texts, ask, passages=passages) as jobs:
+async def _all(service: Service, queued: _Queued, names: Sequence[str], *, support: bool) -> list[Any]:
+    async with queued as jobs:
         answers = (service.answer(index, job, support=support) for index, job in enumerate(jobs))
         found = await asyncio.gather(*answers, return_exceptions=True)
     found = [
@@ -180,17 +168,10 @@ async def streamed(events: AsyncGenerator[str]) -> StreamingResponse:
 
 
 async def _events(
-    service: Service,
-    request: Request,
-    texts: list[str],
-    ask: Ask,
-    *,
-    support: bool,
-    documents: Sequence[dict[str, Any]],
-    passages: Sequence[Passages],
+    service: Service, queued: _Queued, identity: str, documents: Sequence[dict[str, Any]], *, support: bool
 ) -> AsyncGenerator[str]:
-    async with service.working(request, texts, ask, passages=passages) as jobs:
-        yield event("start", {"id": f"sum-{request.state.id}", "documents": len(jobs)})
+    async with queued as jobs:
+        yield event("start", {"id": identity, "documents": len(jobs)})
         for index, document in enumerate(documents):
             yield event("document", {"index": index, **document})
         for index, job in enumerate(jobs):
@@ -208,10 +189,8 @@ async def _events(
                     sent = len(beginning)
                 found = await service.answer(index, job, support=support)
             except ApiError as refused:
-                yield event(
-                    "error",
-                    {"index": index, **error_body(refused.of([one["name"] for one in documents], index))},
-                )
+                named = refused.of([one["name"] for one in documents], index)
+                yield event("error", _one(index, named))
                 continue
             for sentence in (one for one in found["sentences"] if one["start"] >= sent):
                 yield event("sentence", {"index": index, **sentence})
