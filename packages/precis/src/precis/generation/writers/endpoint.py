@@ -181,13 +181,10 @@ class Endpoint:
     def _declared(self) -> int | None:
         """Return the context that the server declares, if any; take its only model if none was named."""
         try:
-            answer = self._client.get(f"{self._base.rstrip('/')}/models")
-            answer.raise_for_status()
-            records = [each for each in answer.json()["data"] if isinstance(each, dict)]
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise RunError(
-                f"{self._base}: cannot be reached ({first_line(error)}); start the server"
-            ) from error
+            with self._reached("GET", "/models") as answer:
+                answer.raise_for_status()
+                found = json.loads(answer.read())["data"]
+            records = [each for each in found if isinstance(each, dict)]
         except (httpx.HTTPError, ValueError, KeyError, TypeError):
             records = []
         names = [str(each.get("id")) for each in records]
