@@ -32,10 +32,9 @@ from precis.extract.extractor_opening import open_extractor
 from precis.generation.model_location import default_model
 from precis_text.central_choice import content_words
 from precis_text.centrality import TermCounts, cosines, in_windows, lex_rank
-from precis_text.dependencies import Dependencies
 from precis_text.length import make_length, trim
 from precis_text.partners import Partners
-from precis_text.selection import choose, join_units
+from precis_text.selection import Dependencies, choose, join_units
 from precis_text.unit_worth import worths
 from precis_text.units import named_text
 from precis_text.words import length_in_words, unicode_words
@@ -224,7 +223,7 @@ class _Growing:
     def __init__(self, known: Known, rule: Rule) -> None:
         off = rule.prose and any(unit.speaker for unit in known.row.units)
         self.known, self.rule = known, Rule(filled=rule.filled, poorest=rule.poorest) if off else rule
-        self.needs, self.open = known.depends.needs, {*known.depends.alone, *known.depends.answers}
+        self.needs, self.open = known.depends.needs, {*known.depends.free, *known.depends.answers}
         self.chosen: list[int] = []
         self.left = float(known.budget)
         self.seen: set[tuple[str, str]] = set()

@@ -1,9 +1,9 @@
-"""What a summary may quote alone, and what only after a neighbour."""
+"""A unit that points to a neighbour is not chosen without it."""
 
 import pytest
 
-from precis_text.dependencies import Dependencies
 from precis_text.partners import Partners
+from precis_text.selection import Dependencies
 from precis_text.units import extraction_units
 
 FIRST, LAST = "The wall of the town moved.", "Snow fell on the road."
@@ -17,7 +17,7 @@ def depends(*texts: str) -> Dependencies:
 
 
 @pytest.mark.parametrize(
-    ("texts", "alone", "needs"),
+    ("texts", "free", "needs"),
     [
         ((FIRST, LAST), {0, 1}, [None, None]),
         ((FIRST, "It rose again in May.", LAST), {0, 2}, [None, 0, None]),
@@ -29,10 +29,10 @@ def depends(*texts: str) -> Dependencies:
     ],
 )
 def test_a_unit_needs_what_it_refers_to_or_announces(
-    texts: tuple[str, ...], alone: set[int], needs: list[int | None]
+    texts: tuple[str, ...], free: set[int], needs: list[int | None]
 ) -> None:
     found = depends(*texts)
-    assert ({*found.alone}, [*found.needs]) == (alone, needs)
+    assert ({*found.free}, [*found.needs]) == (free, needs)
 
 
 def test_a_unit_that_refers_back_is_paired_with_what_may_be_chosen() -> None:
@@ -41,7 +41,7 @@ def test_a_unit_that_refers_back_is_paired_with_what_may_be_chosen() -> None:
     assert depends("Thus:", "It rose again in May.", LAST).pairs == []
 
 
-def test_some_unit_may_be_chosen_alone_in_every_document() -> None:
-    assert depends("Thus:").alone == {0}
+def test_some_unit_is_free_in_every_document() -> None:
+    assert depends("Thus:").free == {0}
     told = depends("Walls", "It rose again in May:")
-    assert ({*told.alone}, [*told.needs]) == ({1}, [None, None])
+    assert ({*told.free}, [*told.needs]) == ({1}, [None, None])
