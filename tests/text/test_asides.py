@@ -89,6 +89,14 @@ def chosen(*lines: str) -> list[str]:
         "Olmol 2,5 mg 1-0-1",
         "Most read\n1. Woman, 94, finds a pump\n2. What time is the talk tonight?",
         "Das könnte Sie auch interessieren\nPumpen im Winter",
+        "Pumpen Olm eG, Markt 3, 24999 Olm · Vorstand: Dr. Ann Ode (Vors.), Ben Lee · GnR 123 · USt-IdNr. DE123456789",
+        "Pumpen GmbH · Geschäftsführer: Ann Ode · Amtsgericht Olm HRB 4711",
+        "Pump Hall Ltd. Registered office: 12 Quay Road, Olm. Registered in England No. 0471123.",
+        "Dieses Schreiben wurde maschinell erstellt und ist ohne Unterschrift gültig.",
+        "Dieser Bescheid wurde maschinell erstellt.",
+        "This letter was generated automatically and needs no signature.",
+        "This is a computer-generated invoice.",
+        "Ce courrier a été généré automatiquement, il ne porte pas de signature.",
     ],
 )
 def test_what_is_not_a_statement_is_not_chosen(line: str) -> None:
@@ -164,6 +172,13 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "a) the club sells the old pump;",
         "(b) the club buys a new one;",
         "The tool reads the name my____id in the file of the town.",
+        "Der Vorstand der Pumpen eG ist Frau Vik, und das Amtsgericht Olm trug sie unter GnR 123 ein.",
+        "Der Vorstand: Das war bei der Pumpen GmbH lange Herr Lee allein, und niemand wusste davon.",
+        "Bitte überweisen Sie der Pumpen GmbH 420 Euro, IBAN DE00 1234, BIC GENODEM1XXX, USt-IdNr. DE123456789.",
+        "Pump Hall Ltd sold the registered office at 12 Quay Road and moved to Olm.",
+        "Dieses Schreiben wurde maschinell erstellt und enthält einen falschen Betrag.",
+        "Diese Rechnung ist automatisch erstellt worden, weil Frau Vik krank war.",
+        "This letter was generated automatically and went to 12,000 wrong people.",
     ],
 )
 def test_statements_are_not_asides(line: str) -> None:

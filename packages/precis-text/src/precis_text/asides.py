@@ -80,7 +80,7 @@ class Asides:
             _is_row(text, words)
             or _is_label(line, words)
             or _is_contents(line)
-            or _matches(line, "caption", "credited", "copyright", "entry")
+            or _matches(line, "caption", "credited", "copyright", "entry", "imprint")
             or (len(words) <= _LONG_LETTER and _matches(line, "salutation", "closing"))
             or (len(words) <= _LONG_CONTACT and not CLOSED.search(line) and bool(_CONTACT.search(line)))
             or _is_names(line, words)
