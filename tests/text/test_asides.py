@@ -92,6 +92,11 @@ def chosen(*lines: str) -> list[str]:
         "Pumpen Olm eG, Markt 3, 24999 Olm · Vorstand: Dr. Ann Ode (Vors.), Ben Lee · GnR 123 · USt-IdNr. DE123456789",
         "Pumpen GmbH · Geschäftsführer: Ann Ode · Amtsgericht Olm HRB 4711",
         "Pump Hall Ltd. Registered office: 12 Quay Road, Olm. Registered in England No. 0471123.",
+        "LEGGI ANCHE: Maltempo, scuole chiuse in tutta la provincia",
+        "Читайте также: Какие дороги отремонтируют в области в 2024 году",
+        "Iscriviti alla nostra newsletter per ricevere ogni mattina le notizie più importanti.",
+        "14 ноября 2023, 11:20. Автор: Алёна Зимина. Фото: Пресс-служба администрации",
+        "Подписывайтесь на наш канал в Telegram. При использовании материалов ссылка на сайт обязательна. 16+",
         "Dieses Schreiben wurde maschinell erstellt und ist ohne Unterschrift gültig.",
         "Dieser Bescheid wurde maschinell erstellt.",
         "This letter was generated automatically and needs no signature.",
@@ -172,6 +177,13 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "a) the club sells the old pump;",
         "(b) the club buys a new one;",
         "The tool reads the name my____id in the file of the town.",
+        "Автор: Мост закрыли из-за трещины в опоре, и паром привезут к пятнице.",
+        "Подписывайтесь на наш канал до 5 мая, и паром будет бесплатным.",
+        "При использовании материалов завода мост не раз чинили, но ссылка на закон не помогла.",
+        "14 ноября 2023, в 11:20, мост закрыли.",
+        "The story continues after the advertisement was taken down in May.",
+        "It ends for immediate release of the nine members.",
+        "Di Pietro Bianchi si sa poco.",
         "Der Vorstand der Pumpen eG ist Frau Vik, und das Amtsgericht Olm trug sie unter GnR 123 ein.",
         "Der Vorstand: Das war bei der Pumpen GmbH lange Herr Lee allein, und niemand wusste davon.",
         "Bitte überweisen Sie der Pumpen GmbH 420 Euro, IBAN DE00 1234, BIC GENODEM1XXX, USt-IdNr. DE123456789.",
@@ -186,7 +198,17 @@ def test_statements_are_not_asides(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["ADVERTISEMENT", "Home > Clubs > Pumps", "Similar threads\nPumps in winter"]
+    "line",
+    [
+        "ADVERTISEMENT",
+        "Home > Clubs > Pumps",
+        "Similar threads\nPumps in winter",
+        "di Ginevra Salis",
+        "(Continua dopo la pubblicità)",
+        "© RIPRODUZIONE RISERVATA",
+        "FOR IMMEDIATE RELEASE",
+        "- ENDS -",
+    ],
 )
 def test_what_belongs_to_the_page_is_no_heading(line: str) -> None:
     units = extraction_units(f"{PROSE}\n\n{line}\n\n{PROSE}")

@@ -26,6 +26,9 @@ from precis_text.back_references import has_back_reference, has_inner_reference,
         "In the meantime, nobody came.",
         "Further, the walls were built.",
         "Some walls are red, for example.",
+        "Об этом сообщила администрация города.",
+        "Das teilte die Polizei am Montag mit.",
+        "Así lo anunció la alcaldesa.",
     ],
 )
 def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
@@ -41,6 +44,8 @@ def test_sentences_that_point_back_have_a_back_reference(sentence: str) -> None:
         "Ann: It is ready.",
         "The latterday saints met.",
         "Sie kommt.",
+        "Das Wasser teilte die Stadt.",
+        "Об этой стене говорят все.",
         "Forty came.",
         "The reasonable ones left, and however long it took they waited.",
         "Because Ann was late, nobody waited.",

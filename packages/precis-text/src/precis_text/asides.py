@@ -97,7 +97,8 @@ class Asides:
 
     def is_furniture(self, line: str) -> bool:
         """Check whether a line belongs to the page around a text, so that it is not a heading either."""
-        return self.has_sentence(line) or (self._section == "more" and _is_link(line, line.split()))
+        is_around = self.has_sentence(line) or _matches(line, "copyright")
+        return is_around or (self._section == "more" and _is_link(line, line.split()))
 
     def has_sentence(self, sentence: str) -> bool:
         """Check whether a single sentence is an aside within a text."""

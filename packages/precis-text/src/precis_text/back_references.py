@@ -1,7 +1,7 @@
 """English sentences that depend on the one before them: "It is ready." says nothing by itself.
 
 The rules list first words and phrases, as extractive systems have long done; Edmundson (1969) gave such sentences a
-penalty. They also list words that point back from inside. Sentences of other languages rarely match.
+penalty. They also list words that point back from inside, and for other languages how reports name their source.
 """
 
 from __future__ import annotations
