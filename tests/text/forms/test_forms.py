@@ -674,6 +674,11 @@ def test_an_announcement_does_not_stand_for_its_section() -> None:
     assert outline(f"Rooms\n\nIt is cold.\n\nTests\n\n{told}\n\nDays\n\nIt rains.")[1] == "- Tests"
 
 
+def test_a_question_alone_does_not_stand_for_its_section() -> None:
+    document = "Rooms\n\nIs it cold in the hall?\n\nDays\n\nIs it wet in the hall? It rains there in May.\n\nMay\n\nIt is dry in May."
+    assert outline(document) == ["- Rooms", "- Days: It rains there in May.", "- May: It is dry in May."]
+
+
 def test_the_end_of_a_letter_does_not_sign_its_first_heading_and_numbers_in_brackets_begin_parts() -> None:
     text = "The hall is cold.\n\n"
     document = f"1) Rooms\n\n{text}2) Prices\n\n{text}3) Days\n\n{text}Yours sincerely,"
