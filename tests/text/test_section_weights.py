@@ -57,6 +57,12 @@ def test_acknowledgements_count_least_in_other_languages_too() -> None:
     }
 
 
+def test_what_a_company_says_of_itself_counts_less_and_notes_to_editors_little() -> None:
+    job = "About us\n\nWe build pumps.\n\nAbout the pump\n\nIt lifts water.\n\nNotes to editors\n\nPhotos are free.\n"
+    assert weights(job) == {"We": 0.05, "It": 1.0, "Photos": 0.1}
+    assert weights(job.replace("About us", "Who we are"))["We"] == 1.0
+
+
 def test_the_method_of_a_recipe_is_its_main_part_and_its_ingredients_are_not() -> None:
     method = "Method\n\nCook the leeks with the butter.\n"
     assert weights(f"Ingredients\n\nThree leeks of the garden are enough.\n\n{method}") == {
