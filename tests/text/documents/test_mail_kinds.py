@@ -23,6 +23,7 @@ from precis_text.documents import mail
 from precis_text.documents.mail_quotes import foreign_lines, is_stub, plain_subject
 from precis_text.documents.passages import Passages
 from precis_text.errors import UserError
+from precis_text.units import extraction_units
 
 OWN = "The mill opens on Friday, and I bring the key."
 OLD = "Shall we meet at the mill?"
@@ -315,6 +316,15 @@ def test_a_saved_page_gives_its_article() -> None:
 )
 def test_signs_of_an_answer_are_no_part_of_the_subject(subject: str) -> None:
     assert plain_subject(subject) == "Mill"
+
+
+@pytest.mark.parametrize(("end", "is_heading"), [("", True), ("!", True), (" !!", True), ("?", False)])
+def test_a_subject_is_a_heading_and_the_name_with_an_exclamation_mark_too(end: str, is_heading: bool) -> None:
+    found = read(f"{OWN} {OWN}", subject=f"Re: Trip to Olm, please read{end}")
+    (title, *told) = extraction_units(found.text)
+    assert title.heading == is_heading
+    assert title.text == found.name == found.at(0).heading == f"Trip to Olm, please read{end.rstrip(' !')}"
+    assert [unit.text for unit in told] == [OWN, OWN]
 
 
 def test_the_armour_of_a_signed_mail_is_no_text() -> None:

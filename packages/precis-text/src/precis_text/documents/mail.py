@@ -153,8 +153,9 @@ class _Mail:
         self._forward = is_forward(full)
         self._newsletter = any(name in message for name in ("list-unsubscribe", "list-id"))
         self._answers = is_reply(full) or "in-reply-to" in message
-        self.writer.heading(self.subject)
-        self.writer.names.append(self.subject)
+        title = self.subject.rstrip(" !")  # a mark would make it a sentence
+        self.writer.heading(title)
+        self.writer.names.append(title)
         self._read(message)
 
     def finished(self, title: str = "") -> Passages:
