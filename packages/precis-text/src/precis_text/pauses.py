@@ -40,6 +40,7 @@ _ANEW = re.compile(  # a sentence that begins anew: "I saw—I really saw"
     rf"(?:^|(?<=[.!?…] ))({_WORD}(?: {_WORD}){{0,4}})((?: {_WORD}){{1,5}})(?: [-–—] |—)\1{_ADDED}\2(?![\w'’-])",
     re.I,
 )
+_PAUSED = re.compile(_TABLE["paused"].format(word=_WORD), re.I)  # "Long naps, uh, long naps help"
 _JOINED = re.compile(_TABLE["joined"].format(word=_WORD), re.I)  # "We need to and we need to decide"
 _TWICE = re.compile(rf"(?<![\w'’-])({_WORD}(?: {_WORD}){{1,5}}?)(?:(?:\s?,| [-–])? \1(?![\w'’-]))+", re.I)
 _SPELLED = re.compile(r"\b(?:[A-Z]_)+(?=s?\b|\W|$)")  # letters said one by one: "L_C_D_", "C_D_s"
@@ -91,7 +92,7 @@ class Pauses:
         """
         words = _table("words", self.language)
         spelled = _SPELLED.sub(lambda said: said.group().replace("_", ""), text) if self.spells else text
-        serious = _without_smiley(_LAUGHS.sub(_without_laugh, _SOUNDS.sub(" ", spelled)))
+        serious = _without_smiley(_LAUGHS.sub(_without_laugh, _SOUNDS.sub(" ", _PAUSED.sub(r"\1", spelled))))
         shown = _BROKEN_OFF.sub(" – ", _AGAIN.sub(r"\1", serious)).split()
         kept: list[str] = []
         is_after, capital = False, False  # whether the last word was a pause, and whether it had a capital
