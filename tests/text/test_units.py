@@ -542,6 +542,20 @@ def test_a_line_was_wrapped_that_is_36_to_128_wide_and_three_quarters_of_the_wid
     assert texts(f"{first}\n{second}") == ([f"{first} {second}"] if is_one else [first, second])
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"),
+    [
+        ("THE TOWN BUYS TWELVE NEW BOATS OF IRON", "The plan is the largest one since the war", False),
+        ("THE TOWN BUYS TWELVE NEW BOATS OF IRON", "AND THE HARBOUR PAYS FOR MOST OF THEM", True),
+        ("THE TOWN BUYS TWELVE NEW BOATS OF IRON", "and the harbour pays for most of them", True),
+        ("The town buys twelve new boats of iron", "By Ann Ode at the quay of the harbour", False),
+        ("The town buys twelve new boats of iron", "Lake Harbour pays for most of them now", True),
+    ],
+)
+def test_a_title_ends_above_small_letters_and_above_its_author(first: str, second: str, is_one: bool) -> None:
+    assert (len(extraction_units(f"{first}\n{second}\n\nThe boat is old.")) == 2) == is_one
+
+
 @pytest.mark.parametrize(("words", "is_one"), [("we went on", False), ("then we went on", True)])
 def test_a_line_of_four_words_was_wrapped_before_a_small_letter(words: str, is_one: bool) -> None:
     assert texts(f"{words}\nto the sea.") == ([f"{words} to the sea."] if is_one else [words, "to the sea."])

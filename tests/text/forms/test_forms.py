@@ -515,6 +515,42 @@ def test_a_title_has_three_words_and_the_text_repeats_three_of_five(title: str, 
     assert (shown(document, "headline") == [title]) == is_title
 
 
+HEAD = "RELEASE\n\nContact:\nAnn Ode\nPress of the quay\n\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        ("League Two\n\nBoats sink after that late storm wave", "Boats sink after that late storm wave"),
+        (
+            f"{HEAD}MANY BOATS TO CARRY IRON OVER THE SEA\nThe plan is the largest since the war",
+            "MANY BOATS TO CARRY IRON OVER THE SEA",
+        ),
+        (
+            "Boats of iron sink in the late storm\nBy Ann Ode at the quay of Olm",
+            "Boats of iron sink in the late storm",
+        ),
+        (
+            "BOATS 3 (iron 12; carry 88; wood 4; late 9)\n\nBoats sink after late storm",
+            "Boats sink after late storm",
+        ),
+    ],
+)
+def test_the_title_of_a_report_is_its_headline_below_a_letterhead_and_above_others(
+    head: str, title: str
+) -> None:
+    text = (
+        "Many boats carry iron over the sea, and the late ones sink. They always sink. Boats of wood do not."
+    )
+    assert shown(f"{head}\n\n{text}", "headline") == [title]
+
+
+def test_a_short_sentence_an_item_and_a_turn_above_a_heading_end_the_title() -> None:
+    text = "Boats carry iron\n\nMany boats carry iron over the sea. They always sink."
+    for before in ("We row.", "- boats\n- oars\n- nets\n- sails", "Ann: We row\nBen: We sail\nAnn: We row"):
+        assert shown(f"{before}\n\n{text}", "headline") != ["Boats carry iron"]
+
+
 @pytest.mark.parametrize(
     ("before", "is_title"),
     [([], True), (["Posted: Thursday"] * 3, True), (["Posted: Thursday"] * 24, False), (["We row."], False)],

@@ -68,6 +68,7 @@ _COMPANY = re.compile(  # a short title may end so; its small letters are those 
     r"(?:e\. ?V|\S*\b(?:Inc|Ltd|Corp|Co|S\.A|S\.L|B\.V))\."
 )
 _DATE = re.compile(r"(?=\S+(?: \S+){1,4}$)(?=.*\b\d{1,2}\b)[^.!?]*\b(?:1[89]|20)\d\d")
+_AUTHOR = re.compile(r"\s*(?:By|Von|Par|Por|Di)(?: [^\W\d_a-z][\w.’'-]+){2}")
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
@@ -411,9 +412,10 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
 
     It is about as wide as the widest of its block, and the next one starts neither a turn nor an item. A small letter
     starts neither, unless a sentence ends before it. A line of several words without an end mark was wrapped at any
-    width if a small letter follows. Two rows of a table were not.
+    width if a small letter follows. Two rows of a table were not, and a title in capitals or above its author.
     """
-    if _CELLS in line and _CELLS in following:
+    is_title = line.isupper() and following != following.upper() and not following.lstrip()[:1].islower()
+    if is_title or _AUTHOR.match(following) or (_CELLS in line and _CELLS in following):
         return False
     if _was_cut(line, following):
         return True

@@ -12,6 +12,7 @@ from typing import ClassVar, final
 
 from precis_text.abbreviations import meanings_told
 from precis_text.back_references import has_back_reference
+from precis_text.central_choice import content_words
 from precis_text.cohesion import announces, asks, formalities, is_formal, is_part
 from precis_text.exchanges import contents, is_courtesy, leads
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
@@ -37,7 +38,7 @@ _FEWEST_OPENING = 2  # units of a short document that a teaser may use
 _TITLE_WORDS = range(3, 25)
 _NUMBER = re.compile(r"^\d{1,2}(?:\.\d{1,2})*\.? (?=[^\W\d_])")  # of a heading
 _LETTER = 24  # units among which a title is looked for, and a letter's greeting
-_SAID = 0.6  # least share of a title's longer words that the text repeats
+_SAID = 0.6  # least share of a title's longer content words that the text repeats
 _GOOD = 0.6  # least worth of a headline, relative to the best unit
 _HEADLINE_WORDS = 5  # fewest words of a headline
 _LONGEST_HEADLINE = 20  # words of a line; a turn's sentence of so many is preferred to longer ones
@@ -260,19 +261,24 @@ def _title(source: ScoredText) -> TextUnit | None:
     lines = [place for place, unit in enumerate(begins[:text]) if unit.heading and not unit.aside]
     if above := _above_greeting(source, lines):
         return above[0]
-    rest = {word for unit in source.units if not unit.heading for word in unicode_words(unit.text)}
+    said = content_words(source.units)
+    rest = {
+        word for unit, found in zip(source.units, said, strict=True) if not unit.heading for word in found
+    }
     told = {}
     for place in lines:
-        words = {word for word in unicode_words(begins[place].text) if len(word) > 3}
-        is_said = words and len(words & rest) >= _SAID * len(words)
+        words = {word for word in said[place] if len(word) > 3}
+        is_said = words and ";" not in begins[place].text and len(words & rest) >= _SAID * len(words)
         if is_said and len(begins[place].text.split()) in _TITLE_WORDS:
             told[place] = len(words & rest)
     return begins[max(told, key=lambda place: told[place])] if told else None
 
 
 def _is_told(unit: TextUnit) -> bool:
-    """Check whether a unit is a sentence of the text, and not its heading, an aside or the line of its subject."""
-    return not (unit.heading or unit.aside or _SUBJECT.match(unit.text))
+    """Check whether a unit is of the text: no heading, aside, line of its subject or short line of a letterhead."""
+    is_whole = ENDED.search(unit.text.rstrip(":")) or unit.speaker or is_item(unit)
+    is_short = not is_whole and len(unit.text.split()) < _HEADLINE_WORDS
+    return not (is_short or unit.heading or unit.aside or _SUBJECT.match(unit.text))
 
 
 def _above_greeting(source: ScoredText, lines: Sequence[int]) -> list[TextUnit]:
