@@ -16,8 +16,8 @@ The rules, in order:
 6. They end nothing before a lower-case letter, unless the text contains no capitals. `[...]` and ` . . . ` end nothing.
 7. A smiley (":(") before a capital ends a sentence, and one behind a full stop belongs to it.
 8. A single full stop ends nothing after a title or an abbreviation that needs a continuation ("Dr.", "e.g."). Nor
-   does it after "No.", "Fig." and the like before a digit or "F01", after the number that opens a sentence ("1. First"), or
-   after an ordinal ("3. März").
+   does it after "No.", "Fig." and the like before a digit or a code ("No. F01"), after the number that opens a
+   sentence ("1. First"), or after an ordinal ("3. März").
 9. After initials, dotted abbreviations and those that may close a sentence ("J.", "U.S.", "etc.", "Inc."),
    it ends one only before a common opening word ("The", "He", "However").
 
@@ -56,7 +56,6 @@ _BLANK_LINE = re.compile(r"\n[^\S\n]*(?:\n[^\S\n]*)+")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
 _ORDINAL = re.compile(r"(?:\d{1,3}\.?[/–-])?\d{1,3}|[IVX]{1,5}")  # "11./12. Mai"
 _NUMBERING = re.compile(r"\(?(?:\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5}|[A-Za-z])")
-_CODE = re.compile(r"[A-Z]{1,4}[/-]?\d")  # "Claim No. F01WX882"
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _WORD = re.compile(r"[^\W\d_]+")
 _GLUED = re.compile(r"(?<=[^\W\d_A-Z]{2})[.!?](?=[A-Z][a-z]*[ ,])")
@@ -206,8 +205,8 @@ class _Paragraph:
         is_numbering = len(pieces) == 1 or (len(pieces) == 2 and pieces[0].lower() in _WORDS["numbered"])
         if is_numbering and _NUMBERING.fullmatch(word):
             return False
-        is_coded = len(pieces) > 1 and word in _WORDS["before_code"] and _CODE.match(following)
-        if is_coded or _needs_more(word, rest, following) or _is_ordinal(pieces, word, following):
+        is_code = re.match(r"[A-Z]{1,4}[/-]?\d", following) and word in _WORDS["before_code"] and pieces[1:]
+        if is_code or _needs_more(word, rest, following) or _is_ordinal(pieces, word, following):
             return False
         if self._is_lower and word == "ms" and not "".join(pieces[:-1])[-1:].isdigit():
             return False  # "ms. jones", not "5 ms."

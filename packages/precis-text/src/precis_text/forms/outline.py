@@ -97,12 +97,12 @@ def section_line(source: ScoredText, section: Section) -> FormLine | None:
 
 
 def _best(source: ScoredText, section: Section) -> int | None:
-    """Return the unit of a section that says most; None if there are only headings, asides and questions below one."""
+    """Return the unit of a section that says most; None if there are only headings, also as sentences, and asides."""
     worth = {
         place: source.scores[place] * (_TELLING if _leans(source, place) else 1.0)
         for place in range(section.start, section.stop)
         if not (source.units[place].heading or source.units[place].aside or is_part(source.units[place]))
-        if not (announces(source.units[place]) or (section.heading and asks(source.units[place])))
+        if not announces(source.units[place]) and source.units[place].text != section.heading
         if len(source.units[place].text.split()) >= _FEW_WORDS
     }
     return max(worth, key=lambda place: worth[place], default=None)

@@ -38,7 +38,7 @@ _FEWEST_OPENING = 2  # units of a short document that a teaser may use
 _TITLE_WORDS = range(3, 25)
 _NUMBER = re.compile(r"^\d{1,2}(?:\.\d{1,2})*\.? (?=[^\W\d_])")  # of a heading
 _LETTER = 24  # units among which a title is looked for, and a letter's greeting
-_SAID = 0.6  # least share of a title's longer content words that the text repeats
+_SAID = 0.6  # least share of a title's longer words that the text repeats, or of those with content
 _GOOD = 0.6  # least worth of a headline, relative to the best unit
 _HEADLINE_WORDS = 5  # fewest words of a headline
 _LONGEST_HEADLINE = 20  # words of a line; a turn's sentence of so many is preferred to longer ones
@@ -261,23 +261,21 @@ def _title(source: ScoredText) -> TextUnit | None:
     lines = [place for place, unit in enumerate(begins[:text]) if unit.heading and not unit.aside]
     if above := _above_greeting(source, lines):
         return above[0]
-    said = content_words(source.units)
-    rest = {
-        word for unit, found in zip(source.units, said, strict=True) if not unit.heading for word in found
-    }
-    told = {}
+    rest = {word for unit in source.units if not unit.heading for word in unicode_words(unit.text)}
+    told, content = {}, content_words(source.units)
     for place in lines:
-        words = {word for word in said[place] if len(word) > 3}
-        is_said = words and ";" not in begins[place].text and len(words & rest) >= _SAID * len(words)
-        if is_said and len(begins[place].text.split()) in _TITLE_WORDS:
-            told[place] = len(words & rest)
+        words = {word for word in unicode_words(begins[place].text) if len(word) > 3}
+        kinds = words, words & {*content[place]}
+        said = [kind for kind in kinds if 0 < _SAID * len(kind) <= len(kind & rest)]
+        if said and ";" not in begins[place].text and len(begins[place].text.split()) in _TITLE_WORDS:
+            told[place] = words in said, len(words & rest)
     return begins[max(told, key=lambda place: told[place])] if told else None
 
 
 def _is_told(unit: TextUnit) -> bool:
     """Check whether a unit is of the text: no heading, aside, line of its subject or short line of a letterhead."""
-    is_whole = ENDED.search(unit.text.rstrip(":")) or unit.speaker or is_item(unit)
-    is_short = not is_whole and len(unit.text.split()) < _HEADLINE_WORDS
+    is_line = not (ENDED.search(unit.text.rstrip(":")) or unit.speaker or is_item(unit))
+    is_short = is_line and len(unit.text.split()) < _HEADLINE_WORDS
     return not (is_short or unit.heading or unit.aside or _SUBJECT.match(unit.text))
 
 
