@@ -688,3 +688,37 @@ def test_what_a_page_a_list_or_a_label_says_answers(
 ) -> None:
     found = answer(read_content(document.encode(), name=name), question)
     assert (found.text if found.answered else "") == told
+
+
+def units_asked(document: str, question: str) -> list[str]:
+    """The units that may answer a question."""
+    units = extraction_units(document)
+    found = asked_of(
+        ScoredText(Passages(document), units, [1] * len(units), [0.5] * len(units), 60.0), question
+    )
+    return [unit.text for unit in found.units if not unit.aside] if found else []
+
+
+def test_a_list_is_one_unit_with_what_announces_it_and_a_long_one_is_not() -> None:
+    head, items = "Bring these things on the trip:", ["- the form", "- a copy of the card", "- a towel"]
+    document = f"{head}\n" + "\n".join(items) + "\n\nThe bus is late."
+    assert units_asked(document, "What do we bring on the trip?") == [
+        f"{head} the form; a copy of the card; a towel"
+    ]
+    long = "\n".join([head, *(f"- a towel of {n} feet" for n in range(15))])
+    assert units_asked(long, "What do we bring on the trip?")[0] == head
+
+
+def test_a_question_on_the_line_of_its_answer_is_one_unit_with_two_sentences() -> None:
+    document = "The mill is old. Who feeds the ducks? Ann does. She is ten. It rained.\nThe wheel turns."
+    assert units_asked(document, "Who feeds the ducks?") == ["Who feeds the ducks? Ann does. She is ten."]
+    assert units_asked("The mill is old. Who feeds the ducks?", "Who feeds the ducks?") == [
+        "Who feeds the ducks?"
+    ]
+
+
+def test_a_short_answer_below_its_question_is_one_unit_with_the_next_sentence() -> None:
+    document = "May I feed the ducks?\n\nNo. They eat grass. It rained.\n\nThe mill is old."
+    assert units_asked(document, "May I feed the ducks?")[1:] == ["No. They eat grass."]
+    document = "May I feed the ducks?\n\nThey eat grass only. It rained.\n\nThe mill is old."
+    assert units_asked(document, "May I feed the ducks?")[1:] == ["They eat grass only.", "It rained."]

@@ -33,7 +33,7 @@ from precis_text.inline_items import item_starts
 from precis_text.quoted_spans import QuotedSpans
 from precis_text.tables import read_table
 
-RULES = "precis-rules-5"
+RULES = "precis-rules-6"
 
 _TABLE = read_table("sentence_words.toml")
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLE.items()}
