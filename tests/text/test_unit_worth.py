@@ -107,6 +107,7 @@ def test_who_leads_through_a_meeting_decides_nothing_and_says_little(chair: str,
     "said",
     [
         "The minutes of the last meeting were approved and signed.",
+        "Lectura y aprobación del acta de la junta anterior.",
         "Das Protokoll vom 13. Februar wird einstimmig genehmigt.",
         "Le procès-verbal de la dernière séance est approuvé.",
         "Frau Vogt begrüßt die Anwesenden und stellt die Beschlussfähigkeit fest.",
@@ -268,6 +269,8 @@ SESSION = (
     "Herr Vogt eröffnet die Versammlung um 19.30 Uhr und begrüßt alle.",
     "Er stellt fest, dass fristgerecht eingeladen wurde.",
     "La séance est levée à 21 heures.",
+    "En Murcia, siendo las 19:30 horas del día 12 de marzo, se reúnen los propietarios de la casa.",
+    "Y no habiendo más asuntos, se levanta la sesión a las 21:10 horas, de lo que doy fe.",
 )
 
 
