@@ -14,7 +14,7 @@ import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble, _keep_token_private, _signals_kept
+from precis.batch.batch_run import SUMMARIES, BatchRun, _assemble, _cause, _keep_token_private, _signals_kept
 from precis.batch.batch_worker import ROWS, TRIES, Attempts, Worker, results_of
 from precis.batch.document_source import DocumentSource, documents_of, files_of, packed, unpacked
 from precis.batch.summaries_check import verify
@@ -86,6 +86,28 @@ def test_a_file_that_is_damaged_in_the_middle_gives_its_rows_and_then_an_error(t
     assert not found[0].problem
     assert "truncated or damaged" in found[-1].problem
     assert sum(bool(document.problem) for document in found) == 1
+
+
+@pytest.mark.parametrize("target", ["nowhere", "a.txt"])
+def test_a_link_that_leads_nowhere_is_a_row_with_an_error_and_the_others_continue(
+    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").symlink_to(target)  # the first file, which the command reads early
+    (tmp_path / "b.txt").write_text(TEXT)
+    files = files_of([str(tmp_path)], recursive=True, notify=silent)
+    documents = [unpacked(row) for block in blocks(files) for row in block["document"].to_pylist()]
+    assert [bool(document.problem) for document in documents] == [True, False]
+    started: list[BatchRun] = []
+    monkeypatch.setattr("precis.batch.batch_run.BatchRun.run", lambda batch, *_: started.append(batch))
+    assert main(["batch", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert started
+
+
+def test_the_cause_of_a_failure_is_not_the_advice_of_ray() -> None:
+    advice = (
+        "Failed to read x after 1/1 attempts (total backoff 0.0s).\nTo change retry attempts, configure `x`."
+    )
+    assert _cause(OSError(f"Traceback\nOSError: the disk is full\n{advice}")) == "OSError: the disk is full"
 
 
 def test_a_document_travels_with_its_places(shelf: list[str]) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -49,6 +50,7 @@ from precis_text.row import pluralize
 
 SUMMARIES = ("summaries.jsonl", "summaries.parquet")
 _SETTINGS = "settings.json"
+_ADVICE = re.compile(r"\nFailed to .* attempts \(total backoff")
 _SPARE = 6  # Ray's processors besides the workers': without them reading, filtering and writing wait forever
 
 
@@ -248,10 +250,9 @@ def _most_workers(batch: BatchRun, *, on_gpu: bool) -> int:
 
 
 def _cause(error: BaseException) -> str:
-    """Return the last line of the deepest error; Ray wraps it in the worker's traceback."""
-    lines = [
-        line.strip() for line in str(getattr(error, "cause", None) or error).splitlines() if line.strip()
-    ]
+    """Return the last line of the deepest error; Ray wraps it in the worker's traceback and its own advice."""
+    text = _ADVICE.split(str(getattr(error, "cause", None) or error))[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 
 

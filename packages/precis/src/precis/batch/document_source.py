@@ -70,18 +70,13 @@ def files_of(places: Sequence[str], *, recursive: bool, notify: Notify) -> list[
 def documents_of(file: str, how: Reading) -> Iterator[tuple[str, Document]]:
     """Yield the documents of a file, each with its id; an error of the file itself ends them as a last one."""
     number = 0
-    documents = read_documents([file], replace(how, keep_going=True))
-    while True:
-        number += 1
-        try:
-            document = next(documents, None)
-        except UserError as error:
-            problem = str(error).removeprefix(f"{file}: ")
-            yield _id(file, number, problem), Document(file, "", problem=problem)
-            return
-        if document is None:
-            return
-        yield _id(file, number, document.text or document.problem), document
+    try:
+        for document in read_documents([file], replace(how, keep_going=True)):
+            number += 1
+            yield _id(file, number, document.text or document.problem), document
+    except UserError as error:
+        problem = str(error).removeprefix(f"{file}: ")
+        yield _id(file, number + 1, problem), Document(file, "", problem=problem)
 
 
 def _id(file: str, number: int, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -81,7 +82,8 @@ def batch(
         about=asked.about is not None,
     )  # fmt: skip
     found = files_of(files, recursive=recursive, notify=note)
-    with_first(read_documents(found[:1], how, notify=note))  # fails early on a missing column
+    present = (file for file in found if Path(file).is_file())
+    with_first(read_documents([*islice(present, 1)], how, notify=note))  # fails early on a missing column
     begin()  # after the checks: importing the libraries takes seconds
     from precis.batch.batch_run import BatchRun
 

@@ -110,7 +110,7 @@ def holds_many(file: str, how: Reading = Reading()) -> bool:
     """Return whether a file may contain several documents: a folder, a mailbox, or rows."""
     if file == STANDARD_INPUT:
         return False
-    return is_folder(Path(file)) or _has_rows(file, how) or file.lower().endswith(MANY)
+    return Path(file).is_dir() or _has_rows(file, how) or file.lower().endswith(MANY)
 
 
 def _has_rows(file: str, how: Reading, notify: Notify = silent) -> bool:
@@ -251,7 +251,7 @@ def documents_in(folder: Path, *, recursive: bool) -> tuple[list[Path], list[str
     inner = [
         folder / name
         for name in (names_in(folder) if recursive else ())
-        if not name.startswith(".") and is_folder(folder / name) and not (folder / name).is_symlink()
+        if not name.startswith(".") and not (folder / name).is_symlink() and is_folder(folder / name)
     ]
     others = [folder / name for name in names_in(folder) if name.lower().endswith(ENDINGS) and name[0] != "."]
     texts = sorted([*document_files(folder), *others])
