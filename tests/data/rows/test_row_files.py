@@ -4,6 +4,7 @@ import datetime
 import gzip
 import json
 import lzma
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,7 @@ def test_a_missing_column_comes_with_the_one_that_is_meant(
 
 
 OTHER_ENCODINGS: dict[str, tuple[Callable[[str], bytes], str]] = {
-    "latin1": (lambda text: text.encode("latin1"), "iconv -f latin1 -t utf-8"),
+    "windows-1252": (lambda text: text.encode("windows-1252"), "iconv -f windows-1252 -t utf-8"),
     "utf-16": (lambda text: text.encode("utf-16"), "iconv -f utf-16 -t utf-8"),
     "utf-16le": (lambda text: text.encode("utf-16-le"), "perhaps UTF-16"),
 }
@@ -194,8 +195,12 @@ def test_another_encoding_comes_with_the_command_that_mends_it(
     encode: Callable[[str], bytes], says: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "a.csv"
-    path.write_bytes(encode("document,summary\ncaf\xe9,s\n"))
-    assert says in refused(path)
+    text = "document,summary\ncaf\xe9 \u2013 5 \u20ac,\u201cs\u201d\n"
+    path.write_bytes(encode(text))
+    message = refused(path)
+    assert says in message
+    if named := re.search("iconv -f ([^ ]+) -t utf-8", message):
+        assert encode(text).decode(named[1]) == text
 
 
 def test_many_columns_are_not_all_told(tmp_path: Path) -> None:

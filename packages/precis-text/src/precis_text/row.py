@@ -76,7 +76,7 @@ def invalid_text(text: str) -> str:
     return ""
 
 
-SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f latin1 -t utf-8 OLD > NEW"
+SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f windows-1252 -t utf-8 OLD > NEW"
 SAVE_UTF16_AS_UTF8 = "save it as UTF-8, for instance with iconv -f utf-16 -t utf-8 OLD > NEW"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")  # first bytes of a UTF-16 file
 
