@@ -7,6 +7,7 @@ torch that is imported later wait as `precis.process` says.
 
 from functools import cache
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 from precis.auto_classes import announce
@@ -26,10 +27,6 @@ def homes() -> dict[str, str]:
     return {name: module for name, module in found.items() if name != "__version__"}
 
 
-_LIKE_COMMANDS = {
-    "evaluate", "finetune", "ground", "learning_curve", "pretrain", "read_pairs", "train_extractor", "train_seeds",
-    "tune",
-}  # fmt: skip
 announce()
 bound_waiting()
 
@@ -47,7 +44,7 @@ def _public(name: str) -> Any:
     from precis.messages import in_python
 
     found = getattr(import_module(homes()[name]), name)
-    return in_python(found) if name in _LIKE_COMMANDS else found
+    return in_python(found) if isinstance(found, FunctionType) else found
 
 
 def __dir__() -> list[str]:

@@ -1,10 +1,19 @@
-"""The callback types for messages and progress, errors in Python's names, and silence for libraries' progress bars."""
+"""The callback types for messages and progress, errors in Python's names, and silence for libraries' progress bars.
+
+The public functions check the kinds of their arguments by their annotations: a text is no list, and a list is no name.
+"""
 
 import re
-from collections.abc import Callable, Iterator
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
-from typing import Any
+from functools import cache, wraps
+from inspect import signature
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
 
 from precis_text.errors import UserError
 
@@ -22,8 +31,51 @@ _COMMAND_OR_OPTION = re.compile(r"precis [a-z]+(?: [^;`]*)?|(?<![\w-])--([a-z][a
 _OTHER_NAMES = {"curve": "sizes", "lr": "learning_rate", "set": "settings"}
 
 
+_TEXT, _PLAIN = (str, PathLike), (str, bytes, Real, list, tuple, set, Mapping, NoneType)
+_KINDS: Mapping[Any, tuple[Any, str]] = {
+    str: (_TEXT, "a text"), Path: (_TEXT, "the path of a file or folder"), int: (Integral, "a whole number"),
+    float: (Real, "a number"), Callable: (Callable, "a function"), Mapping: (Mapping, "a dict"),
+    Sequence: (Collection, "a list"), Iterable: (Iterable, "a list"), NoneType: (NoneType, "None"),
+}  # fmt: skip
+
+
+@cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of a function's arguments, with those of its keyword arguments."""
+    found: dict[str, Any] = {}
+    for name, hint in get_type_hints(function).items():
+        found |= get_type_hints(get_args(hint)[0]) if get_origin(hint) is Unpack else {name: hint}
+    return found
+
+
+def _misfit(name: str, value: Any, hint: Any) -> tuple[str, Any, str] | None:
+    """Return the argument, or the part of it, that does not fit its annotation, and what it must be.
+
+    For other classes than `_KINDS` only plain data is refused, since other objects may behave like those of the class.
+    """
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin in (Union, UnionType):
+        found = [_misfit(name, value, each) for each in inner]
+        parts = [each for each in found if each and each[0] != name]
+        whole = (name, value, " or ".join(each[2] for each in found if each))
+        return None if None in found else (*parts, whole)[0]
+    kind, words = _KINDS.get(origin, (origin, f"a {getattr(origin, '__name__', origin)}"))
+    fits = (
+        isinstance(value, kind) if origin in _KINDS else not isinstance(value, _PLAIN) or type(value) is kind
+    )
+    if origin in (Any, Literal):
+        return None
+    if not fits or (words == "a list" and isinstance(value, str | bytes | Mapping)):
+        return name, value, words
+    items = value.items() if origin is Mapping else enumerate(value) if origin is Sequence else ()
+    return next(filter(None, (_misfit(f"{name}[{key!r}]", part, inner[-1]) for key, part in items)), None)
+
+
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function whose `UserError` has `document_column` for `--document-column`, except in whole commands."""
+    """Return a function that checks the kinds of its arguments, and whose errors have the names of Python.
+
+    For `--document-column`, its `UserError` has `document_column`, except in whole commands.
+    """
 
     def named(found: re.Match[str]) -> str:
         option = found[1]
@@ -43,6 +95,10 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def renaming(*values: Any, **options: Any) -> Any:
+        given = signature(function).bind_partial(*values, **options).arguments
+        for name, value in {**given, **options}.items():
+            if found := _misfit(name, value, _hints(function).get(name, Any)):
+                raise UserError(f"{found[0]}={reprlib.repr(found[1])} must be {found[2]}")
         with renamed():
             result = function(*values, **options)
         return followed(result) if isinstance(result, Iterator) else result
