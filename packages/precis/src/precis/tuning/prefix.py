@@ -28,6 +28,7 @@ class Site(StrEnum):
     DECODER = "decoder"
 
 
+_MOST_COLUMNS = 10_000  # far above every published prefix; more would fill the memory
 ALL_SITES = (Site.ENCODER.value, Site.CROSS.value, Site.DECODER.value)
 
 
@@ -153,10 +154,9 @@ class Prefix(Settings):
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise UserError(
-                f"Prefix(length={self.length}): a prefix needs at least 1 column; use NoPrefix to have none"
-            )
+        if type(self.length) is not int or not 1 <= self.length <= _MOST_COLUMNS:
+            bounds = f"needs at least 1 column, and at most {_MOST_COLUMNS:,}"
+            raise UserError(f"Prefix(length={self.length!r}): a prefix {bounds}; use NoPrefix to have none")
         for site in self.sites:
             if site not in ALL_SITES:
                 raise UserError(f"Prefix(sites=...): unknown site {site!r}{nearest(site, ALL_SITES)}")
