@@ -263,6 +263,8 @@ def test_a_document_of_unknown_characters_is_named(
 def test_a_document_that_is_no_text_is_named_by_its_number(extractor: Extractor) -> None:
     with pytest.raises(UserError, match="document 2 is of type int; give a str"):
         extractor.summarize([DOCUMENT, 3], sentences=1)  # type: ignore[list-item]
+    with pytest.raises(UserError, match=r"document 2: invalid Unicode .*U\+D83D at character 5"):
+        extractor.summarize([DOCUMENT, "Ann \ud83d sings."], sentences=1)
 
 
 def test_a_document_of_one_sentence_beyond_the_cap_is_cut_and_not_given_back(extractor: Extractor) -> None:

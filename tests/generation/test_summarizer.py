@@ -15,6 +15,7 @@ from precis.tuning import Prefix, attach, method
 from precis_text.control_characters import join_parts, mark_units
 from precis_text.decoding_settings import GenerationSettings
 from precis_text.errors import UserError
+from precis_text.forms.form import FormType
 from tests.tiny_models import KINDS, documents, our_tokenizer, tiny
 
 SHORT = GenerationSettings(max_tokens=12)
@@ -325,10 +326,16 @@ def test_a_limit_of_ones_own_holds(tmp_path: Path) -> None:
         Summarizer.from_pretrained(tmp_path, max_source=65)
 
 
-@pytest.mark.parametrize("document", [None, 5, b"text"])
-def test_what_is_no_text_is_named(document: object) -> None:
-    with pytest.raises(UserError, match="document 2 is of type"):
-        summarizer().summarize(["Ann sings.", document])  # type: ignore[list-item]
+@pytest.mark.parametrize("form", [None, "tldr"])
+@pytest.mark.parametrize("document", [None, 5, b"text", "Ann \ud83d sings."])
+def test_what_is_no_text_is_named(document: object, form: FormType | None) -> None:
+    with pytest.raises(UserError, match=r"document 2(?: is of type|: invalid Unicode .*at character 5)"):
+        summarizer().summarize(["Ann sings.", document], type=form)  # type: ignore[list-item]
+
+
+def test_settings_of_another_type_come_with_the_way_to_make_them() -> None:
+    with pytest.raises(UserError, match=r"settings=\{'beams': 2\}: use dataclasses\.replace"):
+        summarizer().summarize(DOCUMENTS, settings={"beams": 2})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["zcodepp", "bart"])

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from precis_text.errors import UserError
+
 _TOLD = 20  # most messages kept about skipped rows
 _SHOWN = 12  # columns named in a message
 _LONG = 40  # characters of a name in a message
@@ -74,6 +76,14 @@ def invalid_text(text: str) -> str:
             return f"invalid UTF-8 (byte 0x{code - 0xDC00:02X} at character {place}); {SAVE_AS_UTF8}"
         return f"invalid Unicode (lone surrogate U+{code:04X} at character {place})"
     return ""
+
+
+def check_document(number: int, document: object) -> None:
+    """Raise `UserError` with the number of a document if it is not a string of valid Unicode."""
+    if not isinstance(document, str):
+        raise UserError(f"document {number} is of type {type(document).__name__}; give a str")
+    if problem := invalid_text(document):
+        raise UserError(f"document {number}: {problem}")
 
 
 SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f windows-1252 -t utf-8 OLD > NEW"

@@ -30,6 +30,7 @@ from precis_text.extracts import extract_units
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
 from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
+from precis_text.row import check_document
 from precis_text.selection import TOGETHER, join_units, most_words
 
 if TYPE_CHECKING:
@@ -236,10 +237,9 @@ def _size(passages: Passages) -> int:
 
 
 def _own_texts(documents: Iterable[str | Passages]) -> Iterator[Passages]:
-    """Yield each document's main text without marks; raise `UserError` if one is neither a string nor passages."""
+    """Yield each document's main text without marks; raise `UserError` if one is not text."""
     for number, document in enumerate(map(as_read, documents), start=1):
         text = text_of(document)
-        if not isinstance(text, str):
-            raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
+        check_document(number, text)
         own = remove_marks(main_part(text))
         yield replace(document, text=own) if isinstance(document, Passages) else Passages(own)

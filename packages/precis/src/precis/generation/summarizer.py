@@ -56,6 +56,7 @@ from precis_text.length import (
     tokens_per_word,
     trim,
 )
+from precis_text.row import check_document
 from precis_text.words import length_in_words
 
 _LARGEST_BATCH = 4096
@@ -220,7 +221,9 @@ class Summarizer:
         """
         if not 1 <= batch_size <= _LARGEST_BATCH:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
-        wanted, documents = chosen_form(form, type, about), map(as_read, documents)
+        if not isinstance(settings, GenerationSettings | None):
+            raise UserError(f"settings={settings!r}: use dataclasses.replace(summarizer.settings, ...)")
+        wanted, documents = chosen_form(form, type, about), _checked(map(as_read, documents))
         if not wanted.is_plain:
             write = partial(
                 self.stream, settings=settings, instruction=instruction, batch_size=batch_size, long=long,
@@ -251,8 +254,6 @@ class Summarizer:
 
     def _read(self, number: int, text: str, request: _Request) -> _Document | Summary:
         """Tokenize a document and choose how to read it. If there is nothing to write, return its summary."""
-        if not isinstance(text, str):
-            raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
         encoded = request.encode(text) if text.strip() else None
         if encoded is None or not request.encode.reads(encoded):
             if request.skip_empty:
@@ -350,6 +351,12 @@ class _Input:
     how: How
     tokens_read: int
     pieces: int = 1
+
+
+def _checked(documents: Iterable[str | Passages]) -> Iterator[str | Passages]:
+    for number, document in enumerate(documents, start=1):
+        check_document(number, text_of(document))
+        yield document
 
 
 def _summary(document: _Document, input_: _Input, written: Written, length: Length) -> Summary:
