@@ -11,14 +11,7 @@ import typer
 from precis.cli.commands.summarize_command import AllowRemote, Free, Recursive, Sentences, WholeTables, Words
 from precis.cli.framework.command_class import describe_command, examples
 from precis.cli.framework.console import ProgressLine, show
-from precis.cli.framework.options import (
-    DocumentColumn,
-    SkipBad,
-    SummaryColumn,
-    Threads,
-    begin,
-    named_as_options,
-)
+from precis.cli.framework.options import DocumentColumn, SkipBad, SummaryColumn, Threads, begin
 from precis.phases.output_folders import folder_to_be
 
 Files = Annotated[list[str], typer.Argument(metavar="DOCS", help=(
@@ -69,8 +62,7 @@ def compare(
     from precis_text.cores import default_threads
     from precis_text.length import make_length
 
-    with named_as_options("words", "sentences"):
-        length = make_length(words=words, sentences=sentences)
+    length = make_length(words=words, sentences=sentences)
     for name in model:
         refuse_missing(name)
     reading = Reading(

@@ -22,7 +22,6 @@ from precis.cli.framework.options import (
     UnitsColumn,
     begin,
     model_to_use,
-    named_as_options,
 )
 from precis.cli.framework.panels import OptionGroup
 from precis_text.bounded_io import MIB, stat_or_none
@@ -192,15 +191,14 @@ class MakingOptions(OptionGroup):
         )
         from precis_text.length import make_length
 
-        with named_as_options("words", "sentences", "tokens", "min_words", "beams"):
-            length = make_length(
-                words=self.words,
-                sentences=self.sentences,
-                tokens=self.tokens,
-                min_words=self.min_words,
-                short=self.short.value,
-            )
-            GenerationSettings(beams=1 if self.beams is None else self.beams)
+        length = make_length(
+            words=self.words,
+            sentences=self.sentences,
+            tokens=self.tokens,
+            min_words=self.min_words,
+            short=self.short.value,
+        )
+        GenerationSettings(beams=1 if self.beams is None else self.beams)
         refuse_unknown_device(device)
         if self.model is not None:
             refuse_missing(self.model)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,7 @@ __all__ = ["CheckedCommand", "CommandOfService", "Commands", "describe_command",
 
 # An empty text is a valid choice here: no instruction, no initial words.
 _MAY_BE_EMPTY = ("instruction", "initial_text")
+_SETTING = re.compile(r"(?<![\w.-])(?<!--set )(?:\w+\.)*(\w+)=(?=\S)")
 _SWITCHES = {"true": True, "1": True, "false": False, "0": False}  # of the environment
 
 
@@ -58,6 +60,17 @@ class CheckedCommand(HelpPage, TyperCommand):
                 if isinstance(parameter, TyperOption):
                     _refuse_repeated(parameter, sum(one is parameter for one in order), typed)
         return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run; a `UserError` names settings as options, `--min-words 3` for `min_words=3`, unless so typed."""
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            typed = _SETTING.findall(" ".join(ctx.meta.get(WORDS, ())))
+            options = {one.name: f"{one.opts[0]} " for one in self.params if one.name not in typed}
+            named = _SETTING.sub(lambda found: options.get(found[1], found[0]), str(error))
+            error.args = (named, *error.args[1:])
+            raise
 
     def _with_config(self, ctx: Any, args: list[str]) -> list[str]:
         """Return the words after those of the `--config` file, if the command has that option."""

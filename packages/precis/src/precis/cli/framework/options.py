@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -280,17 +278,6 @@ def model_to_use(model: str | None, adapter: str | None) -> str:
         "no --model given: the model included with precis selects sentences of the document (--mode extract)"
     )
     return DEFAULT
-
-
-@contextmanager
-def named_as_options(*names: str) -> Iterator[None]:
-    """Write these settings as options, `--min-words 3` for `min_words=3`, in a `UserError` of the body."""
-    try:
-        yield
-    except UserError as error:
-        setting = rf"\b({'|'.join(names)})=(?=\S)"
-        named = re.sub(setting, lambda found: f"--{found[1].replace('_', '-')} ", str(error))
-        raise UserError(named) from None
 
 
 def begin(threads: int | None = None, *, out: Path | None = None, recipe: str | None = None) -> None:

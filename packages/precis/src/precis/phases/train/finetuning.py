@@ -119,7 +119,7 @@ def _tokenizer(
         return load_tokenizer(folder)
     before = None if request.restart else recorded_vocab_size(session.folder)
     if before is not None:
-        remedy = "keep the old value, or start again with --restart or another --out"
+        remedy = "keep --recipe and --set model.vocab_size, or start again with --restart or another --out"
         place = f"the run in {session.folder}"
-        refuse_change(place, {"vocab_size": before}, {"vocab_size": size}, remedy=remedy)
+        refuse_change(place, {"model.vocab_size": before}, {"model.vocab_size": size}, remedy=remedy)
     return load_tokenizer(folder)
