@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import tomllib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,8 @@ from safetensors import SafetensorError
 from precis.data.synthetic.corpus import make_pairs
 from precis.phases.data.corpus_packing import make_pack
 from precis.phases.folder_check import check_seals, damaged
-from precis.phases.run_folder import export_folder, save_tokenizer
+from precis.phases.run_folder import SettingsFile, export_folder, save_tokenizer
+from precis.training.callbacks import StartInfo
 from precis_text.errors import RunError, UserError
 from tests.tiny_models import our_tokenizer, save
 
@@ -134,3 +136,33 @@ def test_a_pack_is_sealed_and_each_of_its_files_is_looked_at(tmp_path: Path, nam
 def test_pairs_have_no_seals_to_look_at(tmp_path: Path) -> None:
     assert check_seals(str(tmp_path)) is None
     assert check_seals("hub:a/b") is None
+
+
+def test_a_finished_run_keeps_its_settings_and_a_resumed_one_tells_what_has_changed(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def started(every: int, resumed_from: Path | None) -> SettingsFile:
+        run = {"name": "own", "train": {"steps": 9, "validate_every": every}}
+        file = SettingsFile({"run": run, "command": ["precis", "finetune"]}, told.append)
+        file.on_start(
+            StartInfo(
+                folder=tmp_path, first_step=4 if resumed_from else 0, total_steps=9, trainable_parameters=1,
+                parameters=1, processes=1, device="cpu", resumed_from=resumed_from,
+            )
+        )  # fmt: skip
+        return file
+
+    def written() -> str:
+        assert json.loads((tmp_path / "settings.json").read_text())["run"]["train"]["steps"] == 9
+        return tomllib.loads((tmp_path / "run.toml").read_text())["set"]["train.validate_every"]
+
+    started(20, None)
+    assert (written(), told) == ("20", [])
+    checkpoint = tmp_path / "step-4"
+    started(20, checkpoint)
+    assert told == []
+    resumed = started(10, checkpoint)
+    assert told == [f"{tmp_path}: from step 5 on: train.validate_every=10, not 20"]
+    assert written() == "20"
+    resumed.on_step()
+    assert written() == "10"

@@ -1,6 +1,6 @@
 """The callback types for messages and progress, errors in Python's names, and silence for libraries' progress bars.
 
-The public functions check the kinds of their arguments by their annotations: a text is no list, and a list is no name.
+The public functions check their arguments by the annotations: a text is not a list.
 """
 
 import re

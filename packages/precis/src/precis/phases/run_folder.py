@@ -23,10 +23,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from precis.generation.generation_settings import generation_config
 from precis.generation.model_metadata import ModelUse
+from precis.messages import Notify, silent
 from precis.phases.folder_check import SETTINGS_FILE
 from precis.storage.atomic import write_file, write_json
 from precis.storage.seal import write_folder
-from precis.training.callbacks import Callback, StartInfo
+from precis.training.callbacks import Callback, StartInfo, StepInfo
 from precis.version import __version__
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
@@ -47,17 +48,35 @@ _LEFT_OUT = {
 
 
 class SettingsFile(Callback):
-    """Callback that writes `settings.json` and `run.toml` for an accepted run; a refused run keeps the old files."""
+    """Callback that writes `settings.json` and `run.toml` for a run that trains; others keep the old files.
 
-    def __init__(self, record: Mapping[str, Any]) -> None:
-        self._record = record
+    `notify` receives the settings that a resumed run changes.
+    """
+
+    def __init__(self, record: Mapping[str, Any], notify: Notify = silent) -> None:
+        self._record, self._notify, self._folder = record, notify, Path()
 
     def on_start(self, info: StartInfo) -> None:
-        """Write both files."""
-        write_json(info.folder / SETTINGS_FILE, {**self._record, "versions": versions()})
-        repeated = run_file(self._record.get("command", ()), self._record["run"])
-        if repeated is not None:
-            write_file(info.folder / RUN_FILE, repeated)
+        """Write both files for a new run; for a resumed one report what has changed."""
+        self._folder = info.folder
+        before = _recorded(info.folder) if info.resumed_from else None
+        if before is None:
+            return self.on_step()
+        old, new = dict(assignments(before)), dict(assignments(self._record["run"]))
+        changed = [
+            f"{name}={new[name]}, not {old[name]}" for name in new if old.get(name) not in (None, new[name])
+        ]
+        if changed:
+            self._notify(f"{info.folder}: from step {info.first_step + 1:,} on: {'; '.join(changed)}")
+
+    def on_step(self, info: StepInfo | None = None) -> None:
+        """Write both files, unless that is done."""
+        folder, self._folder = self._folder, Path()
+        if folder != Path():
+            write_json(folder / SETTINGS_FILE, {**self._record, "versions": versions()})
+            repeated = run_file(self._record.get("command", ()), self._record["run"])
+            if repeated is not None:
+                write_file(folder / RUN_FILE, repeated)
 
 
 def versions() -> dict[str, str]:

@@ -149,6 +149,7 @@ class Session:
             for name in self._exports:
                 shutil.rmtree(self.folder / name, ignore_errors=True)
         standard = standard_callbacks(kept=keep) if request.callbacks is None else request.callbacks
+        settings_file = SettingsFile({**record, "command": [*request.command]}, self.notify)
         result = train(
             model,
             batches=batches,
@@ -156,7 +157,7 @@ class Session:
             settings=settings,
             folder=self.folder,
             validate=validate,
-            callbacks=[SettingsFile({**record, "command": [*request.command]}), *standard, *watchers],
+            callbacks=[settings_file, *standard, *watchers],
             accelerator=self.accelerator,
             resume=not request.restart,
             identity=json.loads(json.dumps(record["identity"])),  # in the form that a resumed run reads back
