@@ -78,12 +78,14 @@ def invalid_text(text: str) -> str:
     return ""
 
 
-def check_document(number: int, document: object) -> None:
-    """Raise `UserError` with the number of a document if it is not a string of valid Unicode."""
-    if not isinstance(document, str):
-        raise UserError(f"document {number} is of type {type(document).__name__}; give a str")
-    if problem := invalid_text(document):
+def checked_document(number: int, document: Any) -> Any:
+    """Return a document, a text or passages; raise `UserError` with its number if the text is not valid Unicode."""
+    text = getattr(document, "text", document)
+    if not isinstance(text, str):
+        raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
+    if problem := invalid_text(text):
         raise UserError(f"document {number}: {problem}")
+    return document
 
 
 SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f windows-1252 -t utf-8 OLD > NEW"

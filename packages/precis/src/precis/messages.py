@@ -8,13 +8,14 @@ import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
-from inspect import signature
+from inspect import formatannotation, signature
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
 
+from precis_text.config import nearest
 from precis_text.errors import UserError
 
 Notify = Callable[[str], None]
@@ -32,11 +33,7 @@ _OTHER_NAMES = {"curve": "sizes", "lr": "learning_rate", "set": "settings"}
 
 
 _TEXT, _PLAIN = (str, PathLike), (str, bytes, Real, list, tuple, set, Mapping, NoneType)
-_KINDS: Mapping[Any, tuple[Any, str]] = {
-    str: (_TEXT, "a text"), Path: (_TEXT, "the path of a file or folder"), int: (Integral, "a whole number"),
-    float: (Real, "a number"), Callable: (Callable, "a function"), Mapping: (Mapping, "a dict"),
-    Sequence: (Collection, "a list"), Iterable: (Iterable, "a list"), NoneType: (NoneType, "None"),
-}  # fmt: skip
+_ABSTRACT: Mapping[Any, Any] = {str: _TEXT, Path: _TEXT, int: Integral, float: Real, NoneType: NoneType}
 
 
 @cache
@@ -48,33 +45,38 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
-def _misfit(name: str, value: Any, hint: Any) -> tuple[str, Any, str] | None:
-    """Return the argument, or the part of it, that does not fit its annotation, and what it must be.
-
-    For other classes than `_KINDS` only plain data is refused, since other objects may behave like those of the class.
-    """
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value fits an annotation; objects that behave like those of a class also do."""
     origin, inner = get_origin(hint) or hint, get_args(hint)
     if origin in (Union, UnionType):
-        found = [_misfit(name, value, each) for each in inner]
-        parts = [each for each in found if each and each[0] != name]
-        whole = (name, value, " or ".join(each[2] for each in found if each))
-        return None if None in found else (*parts, whole)[0]
-    kind, words = _KINDS.get(origin, (origin, f"a {getattr(origin, '__name__', origin)}"))
-    fits = (
-        isinstance(value, kind) if origin in _KINDS else not isinstance(value, _PLAIN) or type(value) is kind
-    )
-    if origin in (Any, Literal):
-        return None
-    if not fits or (words == "a list" and isinstance(value, str | bytes | Mapping)):
-        return name, value, words
-    items = value.items() if origin is Mapping else enumerate(value) if origin is Sequence else ()
-    return next(filter(None, (_misfit(f"{name}[{key!r}]", part, inner[-1]) for key, part in items)), None)
+        return any(_fits(value, each) for each in inner)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(_fits(each, inner[1]) for each in value.values())
+    if origin in (Sequence, Iterable):
+        is_list = isinstance(value, Collection if origin is Sequence else Iterable)
+        is_list = is_list and not isinstance(value, str | bytes | Mapping)
+        return is_list and (origin is Iterable or all(_fits(each, inner[0]) for each in value))
+    if origin in _ABSTRACT:
+        return isinstance(value, _ABSTRACT[origin])
+    return origin in (Any, Literal) or type(value) is origin or not isinstance(value, _PLAIN)
+
+
+def _check(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    hints = _hints(function)
+    for name, value in values.items():
+        if name not in hints and "options" not in hints:
+            problem = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+            raise TypeError(f"{problem}{nearest(name, [each for each in hints if each != 'return'])}")
+        if not _fits(value, hint := hints.get(name, Any)):
+            kind = re.sub(r"\b\w+\.", "", formatannotation(hint)).removesuffix(" | None")
+            wanted = "a whole number" if kind == "int" else f"of the type {kind}"
+            raise UserError(f"{name}={reprlib.repr(value)} must be {wanted}")
 
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that checks the kinds of its arguments, and whose errors have the names of Python.
+    """Return a function that checks its arguments, and whose `UserError` has `document_column` for `--document-column`.
 
-    For `--document-column`, its `UserError` has `document_column`, except in whole commands.
+    Whole commands stay.
     """
 
     def named(found: re.Match[str]) -> str:
@@ -95,10 +97,7 @@ def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def renaming(*values: Any, **options: Any) -> Any:
-        given = signature(function).bind_partial(*values, **options).arguments
-        for name, value in {**given, **options}.items():
-            if found := _misfit(name, value, _hints(function).get(name, Any)):
-                raise UserError(f"{found[0]}={reprlib.repr(found[1])} must be {found[2]}")
+        _check(function, {**signature(function).bind_partial(*values).arguments, **options})
         with renamed():
             result = function(*values, **options)
         return followed(result) if isinstance(result, Iterator) else result

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Self, Unpack
 
@@ -56,7 +56,7 @@ from precis_text.length import (
     tokens_per_word,
     trim,
 )
-from precis_text.row import check_document
+from precis_text.row import checked_document
 from precis_text.words import length_in_words
 
 _LARGEST_BATCH = 4096
@@ -223,7 +223,8 @@ class Summarizer:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
         if not isinstance(settings, GenerationSettings | None):
             raise UserError(f"settings={settings!r}: use dataclasses.replace(summarizer.settings, ...)")
-        wanted, documents = chosen_form(form, type, about), _checked(map(as_read, documents))
+        wanted, documents = chosen_form(form, type, about), map(as_read, documents)
+        documents = map(checked_document, count(1), documents)
         if not wanted.is_plain:
             write = partial(
                 self.stream, settings=settings, instruction=instruction, batch_size=batch_size, long=long,
@@ -351,12 +352,6 @@ class _Input:
     how: How
     tokens_read: int
     pieces: int = 1
-
-
-def _checked(documents: Iterable[str | Passages]) -> Iterator[str | Passages]:
-    for number, document in enumerate(documents, start=1):
-        check_document(number, text_of(document))
-        yield document
 
 
 def _summary(document: _Document, input_: _Input, written: Written, length: Length) -> Summary:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
+from precis.recipes.run_options import EITHER
 from precis.recipes.run_plan import RunPlan
 from precis.training.schedule import LinearDecay, schedule_named
 from precis.training.training_settings import Highest, Lowest
@@ -19,8 +20,6 @@ from precis_text.errors import UserError
 
 S = TypeVar("S", bound=Settings)
 
-# Setting one clears the other, unless both are given (which the settings themselves refuse).
-_EITHER = {"steps": "epochs", "epochs": "steps", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
 _NONE = ("none", "null", "off")
 # The metrics of validation: of every training on pairs; where summaries are generated; of pre-training.
 _OF_PAIRS = ("loss", "nll", "accuracy")
@@ -91,7 +90,7 @@ def with_changes(settings: S, changes: Mapping[str, Any]) -> S:
             nested.setdefault(head, {})[rest] = value
         else:
             own[path] = value
-    for name, other in _EITHER.items():
+    for name, other in EITHER.items():
         if own.get(name) is not None and other in names:
             own.setdefault(other, None)
     for head, inner in nested.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from precis_text.config import nearest
 from precis_text.errors import UserError
 
 
@@ -74,7 +73,7 @@ _SETTINGS = {
 }  # fmt: skip
 """Option -> the setting of a run that it changes."""
 
-_EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
+EITHER = {"epochs": "steps", "steps": "epochs", "batch_size": "batch_tokens", "batch_tokens": "batch_size"}
 """Options that exclude each other."""
 
 _SPELLED = {"learning_rate": "--lr"}
@@ -89,7 +88,7 @@ def check_seed(option: str, value: int | None) -> None:
 
 def settings_of(option: str) -> tuple[str, ...]:
     """Return the settings of a run that an option determines: its own, and the one that excludes it."""
-    names = (option, _EITHER.get(option, ""))
+    names = (option, EITHER.get(option, ""))
     return tuple(_SETTINGS[name] for name in names if name in _SETTINGS) + (
         ("train.select",) if option == "select" else ()
     )
@@ -110,20 +109,8 @@ def option_changes(options: Mapping[str, Any]) -> dict[str, Any]:
     by_path = {path: name for name, path in _SETTINGS.items()}
     for assignment in options.get("settings") or ():
         name = by_path.get(assignment.partition("=")[0].strip(), "")
-        for other in (name, _EITHER.get(name, "")):
+        for other in (name, EITHER.get(name, "")):
             if _SETTINGS.get(other) in changes:
                 spelled = _SPELLED.get(other, f"--{other.replace('_', '-')}")
                 raise UserError(f"{spelled} and --set {assignment} exclude each other; give one of them")
     return changes
-
-
-def refuse_unknown(options: Mapping[str, Any], group: type, *, of: str) -> None:
-    """Refuse keyword arguments that a group of options lacks, as Python does for a function with named parameters.
-
-    Raises:
-        TypeError: there is one; the message suggests the nearest name.
-    """
-    for name in options:
-        if name not in group.__annotations__:
-            hint = nearest(name, [*group.__annotations__])
-            raise TypeError(f"{of}() got an unexpected keyword argument {name!r}{hint}")

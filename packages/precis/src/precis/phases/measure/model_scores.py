@@ -55,7 +55,6 @@ from precis.phases.measure.support_models import load_bert_score, load_judges, t
 from precis.phases.measure.task_metrics import Scores, scores_for
 from precis.phases.output_folders import writing_to
 from precis.recipes.prophetnet_recipes import prophetnet_decoding
-from precis.recipes.run_options import refuse_unknown
 from precis.storage.model_files import SEEDS_FILE
 from precis_text.bounded_io import read_json
 from precis_text.decoding_settings import GenerationSettings
@@ -117,7 +116,6 @@ def evaluate(
         >>> report.systems[0].name, Path("scores/table.md").is_file()
         ('news greedy', True)
     """
-    refuse_unknown(options, EvaluationOptions, of="evaluate")
     given_models = [str(models)] if isinstance(models, str | Path) else [str(model) for model in models]
     predictions = [Path(file) for file in options.get("predictions") or ()]
     adapter = options.get("adapter")

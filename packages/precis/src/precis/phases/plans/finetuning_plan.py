@@ -35,9 +35,9 @@ from precis.recipes.catalogue import (
     TRAINED_FROM_NOTHING,
     recipe_to_finetune,
 )
-from precis.recipes.overrides import asks_for_shape, check_on_pairs
+from precis.recipes.overrides import asks_for_shape, check_on_pairs, names_asked
 from precis.recipes.planning import Answer, in_words, resolve_run, zero_shot
-from precis.recipes.run_options import PairTrainingOptions, check_seed, option_changes, refuse_unknown
+from precis.recipes.run_options import PairTrainingOptions, check_seed, option_changes
 from precis.recipes.run_plan import RunPlan
 from precis.training import Callback, Trained, standard_callbacks
 from precis_text.errors import UserError
@@ -155,7 +155,6 @@ def plan_finetuning(
         >>> planned.plan.name, planned.plan.train.epochs
         ('zcodepp-micro', 2)
     """
-    refuse_unknown(options, FineTuningOptions, of="finetune")
     _check_together(options, search=search)
     if options.get("examples") == 0:
         raise zero_shot(
@@ -171,7 +170,7 @@ def plan_finetuning(
     plan, model = _resolve(sources, pairs.task, options, search=search)
     request = _request(sources, model, options)
     if search:
-        changed = [*option_changes(options), *_named(options)]
+        changed = names_asked(option_changes(options), options.get("settings") or ())
         space = resolve_space(
             plan, examples=request.examples, asked=changed, ranges=options.get("space") or ()
         )
@@ -220,7 +219,6 @@ def finetune(
         >>> (done.folder / "model" / "model.safetensors").is_file()
         True
     """
-    refuse_unknown(options, NamedFineTuningOptions, of="finetune")
     _refuse_unnamed(data, options)
     pairs, others = named_pairs(data, options)
     planned = plan_finetuning(pairs, search=search, **others)
@@ -285,7 +283,7 @@ def _plan(
 
 def _refuse_small_rate(plan: RunPlan, options: FineTuningOptions) -> None:
     """Refuse to train random weights at a pre-trained model's learning rate, unless the user names a rate."""
-    if "train.learning_rate" not in {*option_changes(options), *_named(options)}:
+    if "train.learning_rate" not in names_asked(option_changes(options), options.get("settings") or ()):
         raise UserError(
             f"--recipe {plan.name}: its rate of {plan.train.learning_rate:g} is for pre-trained weights, and random "
             "ones would learn next to nothing; name a model with --model, or a rate of your own with --lr"
@@ -333,8 +331,3 @@ def _request(sources: PairSources, model: str | None, options: FineTuningOptions
     given = {name: value for name, value in options.items() if name in names}
     tokenizer = text_of(options.get("tokenizer"))
     return PairRequest(sources=sources, start=model, tokenizer=tokenizer, **given)  # type: ignore[arg-type]
-
-
-def _named(options: FineTuningOptions) -> list[str]:
-    """Return the dotted names of the further settings."""
-    return [text.partition("=")[0].strip() for text in options.get("settings") or ()]

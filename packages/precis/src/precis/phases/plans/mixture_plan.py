@@ -14,12 +14,7 @@ from precis.phases.train.grounding import ground as run_grounding
 from precis.phases.train.training_session import RunOptions
 from precis.recipes.overrides import as_asked, check_on_pairs, names_asked
 from precis.recipes.planning import resolve_grounding
-from precis.recipes.run_options import (
-    PairTrainingOptions,
-    ScorerTrainingOptions,
-    option_changes,
-    refuse_unknown,
-)
+from precis.recipes.run_options import PairTrainingOptions, ScorerTrainingOptions, option_changes
 from precis.recipes.run_plan import ExtractPlan
 from precis.training import Callback, Trained
 from precis_text.errors import UserError
@@ -84,7 +79,6 @@ def ground(model: str | Path, tasks: str | Sequence[str], **options: Unpack[Grou
         >>> (done.folder / "model" / "model.safetensors").is_file()
         True
     """
-    refuse_unknown(options, GroundingOptions, of="ground")
     plan = resolve_grounding(
         options.get("recipe"),
         start=str(model),
@@ -118,7 +112,6 @@ def train_extractor(
         >>> (done.folder / "model" / "precis.json").is_file()
         True
     """
-    refuse_unknown(options, ExtractorOptions, of="train_extractor")
     changes = option_changes(options)
     assignments = options.get("settings") or ()
     plan = as_asked(ExtractPlan(), changes=changes, assignments=assignments)

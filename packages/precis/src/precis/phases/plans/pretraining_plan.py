@@ -16,7 +16,7 @@ from precis.phases.train.pretraining import pretrain as run_pretraining
 from precis.phases.train.pretraining import resolve_pretraining
 from precis.recipes.overrides import FUSION, asks_for_fusion, refuse_shape, with_changes, with_overrides
 from precis.recipes.pretraining_runs import PreTrainRun
-from precis.recipes.run_options import BlockTrainingOptions, option_changes, refuse_unknown
+from precis.recipes.run_options import BlockTrainingOptions, option_changes
 from precis.recipes.run_plan import Fusion
 from precis.training import Callback, Trained
 from precis_text.errors import UserError
@@ -110,7 +110,6 @@ def plan_pretraining(
         >>> print(plan_pretraining(recipe="zcodepp-micro").memory().partition(":")[0])
         zcodepp-micro
     """
-    refuse_unknown(options, PretrainingOptions, of="pretrain")
     model, settings = options.get("model"), [*(options.get("settings") or ())]
     fusion = None
     if model is not None:

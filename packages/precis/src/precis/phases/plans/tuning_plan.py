@@ -27,7 +27,7 @@ from precis.recipes.adapter_recipes import (
     split_assignments,
     wants_a_rate,
 )
-from precis.recipes.run_options import option_changes, refuse_unknown
+from precis.recipes.run_options import option_changes
 from precis.recipes.run_plan import RunPlan
 from precis.training import Trained
 from precis.tuning.low_rank import LowRank
@@ -122,7 +122,6 @@ def plan_tuning(
     Raises:
         UserError: options exclude each other, the pairs are not found, or a method, task or setting is unknown.
     """
-    refuse_unknown(options, TuningOptions, of="tune")
     refuse_without_search(options, search=search)
     method = _method(str(base), options.get("method"))
     if method == LORA:
@@ -252,7 +251,6 @@ def tune(
         >>> (done.folder / "adapter" / "adapter.json").is_file()
         True
     """
-    refuse_unknown(options, NamedTuningOptions, of="tune")
     pairs, others = named_pairs(data, options)
     planned = plan_tuning(base, pairs, search=search, **others)
     if search:
