@@ -116,6 +116,15 @@ def test_a_document_travels_with_its_places(shelf: list[str]) -> None:
     assert document.passages.at(document.text.index("Ann")).heading == "Mill"
 
 
+def test_files_of_a_folder_that_are_not_read_are_named(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.jsonl", "c.xyz"):
+        (tmp_path / name).write_text(TEXT)
+    told: list[str] = []
+    found = files_of([str(tmp_path)], recursive=False, notify=told.append)
+    assert [Path(file).name for file in found] == ["a.txt", "b.jsonl"]
+    assert told == [f"{tmp_path}: 1 file not read: c.xyz"]
+
+
 def test_missing_empty_and_repeated_places_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXT)
     (tmp_path / "empty").mkdir()

@@ -26,6 +26,7 @@ from precis.phases.use.input_documents import (
     documents_in,
     holds_many,
     read_documents,
+    told_unread,
 )
 from precis_text.bounded_io import is_folder, stat_or_none, suggest
 from precis_text.documents.passages import Passages
@@ -54,8 +55,8 @@ def files_of(places: Sequence[str], *, recursive: bool, notify: Notify) -> list[
         rows = [path / name for name in unread if name.lower().endswith(tuple(known_endings()))]
         if not texts and not rows:
             raise UserError(f"{place}: the folder contains no document and no row file; name another place")
-        if len(rows) < len(unread):
-            notify(f"{place}: {len(unread) - len(rows):,} files skipped, as they are not documents")
+        if left := told_unread([name for name in unread if path / name not in rows]):
+            notify(f"{place}: {left}")
         found += map(str, sorted([*texts, *rows]))
     twice = (
         next((name for name in found if found.count(name) > 1), None)

@@ -226,16 +226,21 @@ def _other_columns(row: Row, columns: Columns) -> dict[str, Any]:
 
 def _read_folder(folder: Path, how: Reading, notify: Notify) -> Iterator[Document]:
     texts, unread = documents_in(folder, recursive=how.recursive)
-    left = SkippedRows()
-    left.leave_unread(unread)
-    more = f" ({left.told_unread()}{remedy_for(unread)})" if unread else ""
+    left = told_unread(unread)
     if not texts:
         inside = "" if how.recursive else "; --recursive reads nested folders, name files of rows one by one"
-        raise UserError(f"{folder}: no document in this folder{more}{inside}")
-    if unread:
-        notify(f"{folder}: {left.told_unread()}{remedy_for(unread)}")
+        raise UserError(f"{folder}: no document in this folder{left and f' ({left})'}{inside}")
+    if left:
+        notify(f"{folder}: {left}")
     for path in texts:
         yield from _of_folder(path, how)
+
+
+def told_unread(names: Sequence[str]) -> str:
+    """Return a message that names unread files, with the remedy for one of them; "" if there are none."""
+    left = SkippedRows()
+    left.leave_unread(names)
+    return f"{left.told_unread()}{remedy_for(names)}"
 
 
 def _of_folder(path: Path, how: Reading) -> Iterator[Document]:
