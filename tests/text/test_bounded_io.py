@@ -193,6 +193,8 @@ def test_a_missing_file_names_the_one_that_is_meant(tmp_path: Path) -> None:
         (tmp_path / "documents" / name).touch()
     for wrong in ("reprot.txt", "Report.TXT", "report.md", "report", tmp_path / "docments" / "report.txt"):
         assert suggest(report.parent / wrong).endswith(f"; did you mean {report}?"), wrong
+    (tmp_path / "documents" / "moved.txt").symlink_to("nowhere")
+    assert suggest(report.with_name("moved.txt")) == "; it is a link that leads nowhere"
     for strange in ("a.txt", "invoice.txt", "no/such/folder"):
         assert suggest(report.parent / strange) == ""
     with pytest.raises(UserError, match=rf"no such file; did you mean {re.escape(str(report))}\?$"):

@@ -119,6 +119,8 @@ def suggest(missing: str | Path) -> str:
     """Return the end of a "no such file" message: the closest name that exists, or what to do with an address."""
     if ADDRESS.match(str(missing)):
         return "; this is an address, and precis reads files only: download it first, then name the file"
+    if Path(missing).is_symlink():
+        return "; it is a link that leads nowhere"
     near = _nearest(Path(missing))
     return f"; did you mean {near}?" if near else ""
 
