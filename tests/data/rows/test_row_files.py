@@ -203,6 +203,24 @@ def test_another_encoding_comes_with_the_command_that_mends_it(
         assert encode(text).decode(named[1]) == text
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (
+            '{"document": "d", "summary": "s"},',
+            "invalid JSON (Extra data: column 34 (char 33); remove the comma",
+        ),
+        ('{"document": "d", "summary": "s",}', "column 34 (char 33); remove the comma there)"),
+        ('[{"document": "d", "summary": "s"},]', "remove the comma there"),
+        ('{"document": "d", summary: "s"}', "column 19 (char 18))"),
+    ],
+)
+def test_a_comma_too_many_comes_with_the_way_to_mend_it(content: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(content)
+    assert says in refused(path)
+
+
 def test_many_columns_are_not_all_told(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(",".join(f"c{number}" for number in range(5_000)) + "\n" + ",".join("x" * 5_000) + "\n")

@@ -234,7 +234,9 @@ def parse_json(text: str | bytes, *, constants: bool = False, wrapping: int = 0)
     except RecursionError:
         raise JsonError(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
-        raise JsonError(str(error)) from None
+        around = text[: error.pos].rstrip()[-1:] + text[error.pos : error.pos + 1]
+        is_comma = around in (",}", ",]") or text[error.pos :].strip() == ","
+        raise JsonError(f"{error}{'; remove the comma there' if is_comma else ''}") from None
     except JsonError:
         raise
     except ValueError as error:
