@@ -298,7 +298,7 @@ def test_csv_rows_are_named_by_the_line_they_begin_on(tmp_path: Path) -> None:
         "two\nlines",
         "fine",
     ]
-    assert f"{path}: line 4: 1 fields where the header has 2" in report.skipped[0]
+    assert f"{path}: line 4: 1 field where the header has 2" in report.skipped[0]
     assert f"{path}: line 5: column 'document': invalid UTF-8 (byte 0xE9" in report.skipped[1]
 
 

@@ -171,6 +171,8 @@ HINTS: list[tuple[dict[str, str], str]] = [
     ({"article": "d", "highlights": "s"}, "did you mean 'article'? Use --document-column article"),
     ({"document": "d", "highlights": "s"}, "did you mean 'highlights'? Use --summary-column highlights"),
     ({"My Text": "d"}, "name one with --document-column NAME"),
+    ({"The mill is shut until a new wheel has come.": "d"}, "the first row must name the columns"),
+    ({"document": "d", "summaries": []}, "the summary (column 'summary') is empty"),  # type: ignore[dict-item]
 ]
 
 

@@ -94,8 +94,11 @@ def test_plain_text_has_a_prediction_in_each_line(tmp_path: Path) -> None:
     file = tmp_path / "theirs.txt"
     file.write_text("one\n\nthree\n")
     assert given_predictions(file, PAIRS[:3]) == ["one", "", "three"]
-    with pytest.raises(UserError, match="3 predictions, but there are 4 pairs"):
+    with pytest.raises(UserError, match="3 predictions for 4 pairs"):
         given_predictions(file, PAIRS[:4])
+    file.write_text("")
+    with pytest.raises(UserError, match="has 0 predictions for 1 pair to"):
+        given_predictions(file, PAIRS[:1])
     with pytest.raises(UserError, match="no such file"):
         given_predictions(tmp_path / "none.txt", PAIRS)
 

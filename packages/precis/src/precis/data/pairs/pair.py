@@ -19,6 +19,7 @@ _USUAL = {
     ],
     "units": ["units"],
 }  # fmt: skip
+_MOST_WORDS = 9  # of a name; a longer one is a text of a file without names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +106,8 @@ def pair_of(row: Row, columns: Columns, *, need_summary: bool) -> Pair:
     references = _references(row, columns) or (written if len(written) > 1 else ())
     summary = next(iter((*written, *references)), "")
     if need_summary and not summary:
-        _value(row, columns.summary, "summary")
+        if columns.references not in row.values:
+            _value(row, columns.summary, "summary")
         raise BadRowError(f"the summary (column {columns.summary!r}) is empty")
     return Pair(document, summary, references, _id(row, columns))
 
@@ -208,6 +210,8 @@ def _value(row: Row, column: str, role: str) -> Any:
     near = _likely_column(column, role, row.values)
     said = f"did you mean {near!r}? Use {option} {shlex.quote(near)}"
     hint = said if near else f"name one with {option} NAME"
+    if any(len(name.split()) > _MOST_WORDS for name in row.values):
+        hint = "the first row must name the columns, as in document,summary"
     raise MissingColumnError(
         f"no column {column!r} for the {role}; the columns are {list_names(row.values)}; {hint}"
     )

@@ -37,7 +37,7 @@ from precis_text.bounded_io import (
     suggest,
 )
 from precis_text.errors import UserError, first_line
-from precis_text.row import SAVE_AS_UTF8, Row, Unreadable, kind_of, list_names
+from precis_text.row import SAVE_AS_UTF8, Row, Unreadable, kind_of, list_names, pluralize
 from precis_text.text_lines import COMPRESSIONS, MAX_LINE, numbered_lines, refuse_growth
 
 _MAX_FIELDS = 100_000
@@ -190,7 +190,7 @@ def _read_separated(path: Path, *, separator: str) -> Iterator[Row]:
         if isinstance(record, str):
             yield Row(place, problem=f"invalid CSV ({record})")
         elif record and len(record) != len(header):
-            fields = f"{len(record):,} fields where the header has {len(header):,}"
+            fields = f"{pluralize(len(record), 'field')} where the header has {len(header):,}"
             problem = f"{fields} ({_SEPARATORS.get(separator, repr(separator))} without quotes?)"
             yield Row(place, problem=problem)
         elif record:

@@ -17,6 +17,7 @@ from precis.messages import Notify, silent
 from precis.phases.data.run_pairs import PairReader
 from precis.phases.output_folders import existing_file
 from precis_text.errors import UserError
+from precis_text.row import pluralize
 from precis_text.text_files import NotTextError, read_text
 
 Progress = Callable[[str, int, int], None]  # system, done, total
@@ -138,9 +139,11 @@ def given_predictions(file: Path, pairs: Sequence[Pair]) -> list[str]:
             return read_texts(file, pairs)
         return [prediction.prediction for prediction in read_predictions(file, pairs)]
     try:
-        texts = read_text(file).removesuffix("\n").split("\n")
+        text = read_text(file)
     except NotTextError as error:
         raise UserError(f"{file}: {error}") from None
+    texts = text.removesuffix("\n").split("\n") if text else []
     if len(texts) != len(pairs):
-        raise UserError(f"{file}: has {len(texts)} predictions, but there are {len(pairs)} pairs to score on")
+        found = f"{pluralize(len(texts), 'prediction')} for {pluralize(len(pairs), 'pair')}"
+        raise UserError(f"{file}: has {found} to score on")
     return texts
