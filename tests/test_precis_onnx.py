@@ -213,3 +213,24 @@ def test_the_package_imports_no_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, ""], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b" \n", "a.txt: is empty"),
+        (b"\0\xff\x12", "a.txt: is not text; use plain text in UTF-8"),
+        (b"caf\xe9", r"a.txt: invalid UTF-8 at byte 4 .*; save the file as UTF-8"),
+        (b"%PDF-1.4", "a.txt: is a PDF, not plain text"),
+    ],
+)
+def test_a_file_that_is_not_text_is_named_in_the_words_of_precis(
+    content: bytes, says: str, tmp_path: Path
+) -> None:
+    from precis_onnx.cli import _text
+
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(UserError, match=says):
+        _text(str(tmp_path / "a.txt"))
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfcaf\xc3\xa9\r\n")
+    assert _text(str(tmp_path / "a.txt")) == "caf\xe9\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 from precis_onnx.onnx_summarizer import Summarizer
 from precis_text.errors import UserError
 from precis_text.terminal_text import escape_controls, escape_line
+from precis_text.text_files import NotTextError, decode_text, other_kind
 
 _MOST_BYTES = 1 << 26
 
@@ -51,8 +52,10 @@ def _text(file: str) -> str:
             content = source.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise UserError(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; give a shorter document")
-        return content.decode("utf-8-sig")
+        if problem := other_kind(Path(file).name, content) or ("" if content.strip() else "is empty"):
+            raise UserError(f"{file}: {problem}")
+        return decode_text(content)
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{file}: is not valid UTF-8 at byte {error.start}; convert it") from error
+    except NotTextError as error:
+        raise UserError(f"{file}: {error}") from error
