@@ -23,7 +23,7 @@ from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
 from precis_text.row import Row, invalid_text, kind_of, list_names, pluralize
 
-FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file or choose another one")
+FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file, as after a new training, or choose another one")
 _TEXTS = ("summary", "prediction")  # fields of another program's rows
 
 
