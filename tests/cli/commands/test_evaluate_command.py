@@ -64,7 +64,7 @@ def test_a_model_is_scored_beside_summaries_on_disk(
     assert "difference to tiny greedy" in outcome.out
     other.write_text("too few\n")  # said before the model writes anything
     refused = precis("evaluate", *both, "--data", pairs, "--out", tmp_path / "none")
-    assert (refused.code, "theirs.txt: has 1 predictions" in refused.error) == (2, True)
+    assert (refused.code, "theirs.txt: has 1 prediction for" in refused.error) == (2, True)
     assert not (tmp_path / "none").exists()
 
 

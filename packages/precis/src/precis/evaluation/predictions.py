@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from types import MappingProxyType
+from typing import Any
 
 from precis.data.pairs.pair import Pair
 from precis.data.rows.row_files import read_rows
@@ -23,7 +24,7 @@ from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
 from precis_text.row import Row, invalid_text, kind_of, list_names, pluralize
 
-FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file, as after a new training, or choose another one")
+FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file after a new training, or choose another one")
 _TEXTS = ("summary", "prediction")  # fields of another program's rows
 
 
@@ -42,7 +43,7 @@ class Prediction:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-class PredictionWriter:
+class PredictionWriter(AbstractContextManager["PredictionWriter"]):
     """Writer that appends predictions for `pairs`, in their order, and flushes each.
 
     with PredictionWriter(path, pairs, made_by={"model": name, "beams": 4}) as writer:
@@ -103,13 +104,8 @@ class PredictionWriter:
     def close(self) -> None:
         self._journal.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._journal.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._journal.__exit__(*error)
 
     def _check(self, line: int, record: Mapping[str, Any]) -> None:
         """Check an existing prediction."""

@@ -22,11 +22,10 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self, final
+from typing import Any, BinaryIO, final
 
 import xxhash
 
@@ -69,7 +68,7 @@ class JournalFormat:
 
 
 @final
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """An open journal, the only writer of its file. It is not thread-safe.
 
     with Journal(path, FORMAT, made_by={"beams": 4}, replay=check) as journal:
@@ -234,12 +233,7 @@ class Journal:
         """Close the file and let other processes write it."""
         self._stack.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None and not self._file.closed:
                 self.check()

@@ -6,8 +6,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -109,7 +109,7 @@ FIRST_LINE, LAST_LINE = 30.0, 600.0
 """Seconds between the lines about work without a terminal: the first pause, which doubles, and the longest."""
 
 
-class ProgressLine:
+class ProgressLine(AbstractContextManager["ProgressLine"]):
     """A progress bar on standard error that can be hidden while printing.
 
     Call it with a description, the amount done and the total, 0 if unknown; call `pause()` before printing. Without a
@@ -166,16 +166,11 @@ class ProgressLine:
         self._task = self._progress.add_task(what, total=total or None)
         self._progress.start()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.pause()
 
 
-class Screen:
+class Screen(AbstractContextManager["Screen"]):
     """A sink that prints summaries to standard output, and notes about them to standard error."""
 
     def __init__(self, *, alone: bool, json_lines: bool, max_source: int | None) -> None:
@@ -193,9 +188,6 @@ class Screen:
         """Show the first sentences of the summary."""
         print(beginning.removeprefix(self.begun), end="", flush=True)
         self.begun = beginning
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         return None

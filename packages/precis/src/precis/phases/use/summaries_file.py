@@ -12,7 +12,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import xxhash
@@ -108,10 +107,8 @@ class SummariesFile:
         remove_leftovers(self.path)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._journal.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._journal.__exit__(*error)
 
     def left(self, documents: Iterable[Document]) -> Iterator[Document]:
         """Yield the documents without a summary so far; raise `UserError` if the file's are of other documents."""
