@@ -86,7 +86,9 @@ def test_reading_leaves_a_torn_last_line_out(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     _write(tmp_path / "p.jsonl", 2)
-    with pytest.raises(UserError, match=r"p\.jsonl was started with beams=4, now 1; delete the file after a new"):
+    with pytest.raises(
+        UserError, match=r"p\.jsonl was started with beams=4, now 1; delete the file after retraining"
+    ):
         _write(tmp_path / "p.jsonl", 4, made_by={"model": "runs/a", "beams": 1})
 
 

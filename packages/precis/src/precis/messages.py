@@ -1,7 +1,4 @@
-"""The callback types for messages and progress, errors in Python's names, and silence for libraries' progress bars.
-
-The public functions check their arguments by the annotations: a text is not a list.
-"""
+"""The callback types for messages and progress, checks and errors of the public functions, and hidden progress bars."""
 
 import re
 import reprlib
@@ -28,10 +25,8 @@ OnPartial = Callable[[int, str], None]
 """Called with the index of the input or document, and its summary so far."""
 
 
-_COMMAND_OR_OPTION = re.compile(r"precis [a-z]+(?: [^;`]*)?|(?<![\w-])--([a-z][a-z-]*)")
+_COMMAND_OR_OPTION = re.compile(r"precis [a-z]+(?: [^;`]*)?|(?<![\w-])--([a-z][a-z-]*)")  # a command stays
 _OTHER_NAMES = {"curve": "sizes", "lr": "learning_rate", "set": "settings"}
-
-
 _TEXT, _PLAIN = (str, PathLike), (str, bytes, Real, list, tuple, set, Mapping, NoneType)
 _ABSTRACT: Mapping[Any, Any] = {str: _TEXT, Path: _TEXT, int: Integral, float: Real, NoneType: NoneType}
 
@@ -74,10 +69,7 @@ def _check(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
 
 
 def in_python(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that checks its arguments, and whose `UserError` has `document_column` for `--document-column`.
-
-    Whole commands stay.
-    """
+    """Return a function that checks its arguments; its `UserError` has `document_column` for `--document-column`."""
 
     def named(found: re.Match[str]) -> str:
         option = found[1]

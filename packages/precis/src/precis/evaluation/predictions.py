@@ -24,7 +24,7 @@ from precis_text.control_characters import remove_marks
 from precis_text.errors import UserError
 from precis_text.row import Row, invalid_text, kind_of, list_names, pluralize
 
-FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file after a new training, or choose another one")
+FORMAT = JournalFormat(name="precis-predictions-1", remedy="delete the file after retraining, or use another")
 _TEXTS = ("summary", "prediction")  # fields of another program's rows
 
 

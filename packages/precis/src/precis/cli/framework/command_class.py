@@ -68,8 +68,7 @@ class CheckedCommand(HelpPage, TyperCommand):
         except UserError as error:
             typed = _SETTING.findall(" ".join(ctx.meta.get(WORDS, ())))
             options = {one.name: f"{one.opts[0]} " for one in self.params if one.name not in typed}
-            named = _SETTING.sub(lambda found: options.get(found[1], found[0]), str(error))
-            error.args = (named, *error.args[1:])
+            error.args = (_SETTING.sub(lambda found: options.get(found[1], found[0]), str(error)),)
             raise
 
     def _with_config(self, ctx: Any, args: list[str]) -> list[str]:

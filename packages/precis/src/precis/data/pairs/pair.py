@@ -19,7 +19,6 @@ _USUAL = {
     ],
     "units": ["units"],
 }  # fmt: skip
-_MOST_WORDS = 9  # of a name; a longer one is a text of a file without names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +209,7 @@ def _value(row: Row, column: str, role: str) -> Any:
     near = _likely_column(column, role, row.values)
     said = f"did you mean {near!r}? Use {option} {shlex.quote(near)}"
     hint = said if near else f"name one with {option} NAME"
-    if any(len(name.split()) > _MOST_WORDS for name in row.values):
+    if any(len(name.split()) > 9 for name in row.values):  # a text, so that the file has no names
         hint = "the first row must name the columns, as in document,summary"
     raise MissingColumnError(
         f"no column {column!r} for the {role}; the columns are {list_names(row.values)}; {hint}"

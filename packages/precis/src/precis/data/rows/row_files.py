@@ -95,8 +95,7 @@ def _read_jsonl(path: Path) -> Iterator[Row]:
         except JsonError as error:
             is_begun = line.strip() == b"{"
             hint = "; an object over several lines? `jq -c .` writes one per line" if is_begun else ""
-            where = str(error).replace("line 1 column", "column")  # the row is the only line
-            yield Row(place, problem=f"invalid JSON ({where}{hint})")
+            yield Row(place, problem=f"invalid JSON ({str(error).replace('line 1 column', 'column')}{hint})")
             continue
         yield _object_row(place, values)
 
