@@ -6,8 +6,8 @@ units -> votes, questions and lists joined with what belongs to them -> `questio
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces
@@ -31,22 +31,6 @@ _SHORT = 3  # words of an answer that says nothing without the next sentence, or
 _LONGEST_LIST = 60  # words of a list that is one answer with the sentence that announces it
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A document as its units are compared with a question.
-
-    Attributes:
-        texts: the text of each unit, with the names of columns, and for votes with their item of the agenda.
-        rows: the places of the rows of tables.
-        follows: see `match`.
-    """
-
-    units: Sequence[TextUnit]
-    texts: Sequence[str]
-    rows: Collection[int]
-    follows: Sequence[int | None]
-
-
 def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> ScoredText | None:
     """Return a document whose scores answer a question; None if no unit holds that share of the question's weight.
 
@@ -56,25 +40,27 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     alone = [unit.text for unit in source.units]
     about = {place for place, share in enumerate(match(question, alone).shares) if share}
     source = _with_answers(with_votes(_with_lists(source, about)), about)
-    read = _read(source, alone)
-    found = match(question, read.texts, read.follows)
+    rows = rows_of(source)
+    read = _read_again(source, rows)
+    found = match(question, _compared(source.units, alone, rows), _follows(source.document, read))
+    lines = {
+        place for place, share in enumerate(found.shares) if share >= least and _is_labelled(read[place])
+    }
     units = [
-        replace(unit, heading=False, aside=False)
-        if unit.aside and share >= least and _is_labelled(unit)
-        else unit
-        for unit, share in zip(read.units, found.shares, strict=True)
+        replace(unit, heading=False, aside=False) if place in lines else unit
+        for place, unit in enumerate(read)
     ]
-    told = [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)]
+    told = (place for place, unit in enumerate(units) if not (unit.heading or unit.aside))
     best = max((found.relevance[place] for place in told), default=0.0)
-    kept = [
-        before.heading or not (before.aside and unit.aside)
-        for before, unit in zip(source.units, units, strict=True)
-    ]
-    held = max((share for share, is_kept in zip(found.shares, kept, strict=True) if is_kept), default=0.0)
-    if held < least or not best:
+    kept = (
+        place
+        for place, unit in enumerate(source.units)
+        if unit.heading or not (unit.aside and units[place].aside)
+    )
+    if not best or max((found.shares[place] for place in kept), default=0.0) < least:
         return None
     relevance = _with_corrections(units, found.relevance, best * _RELEVANT)
-    relevant = _relevant(units, relevance, best, read.rows)
+    relevant = _relevant(units, relevance, best, rows)
     scores = [
         min(1.0, each / best * (1 + score) / 2) for each, score in zip(relevance, source.scores, strict=True)
     ]
@@ -85,25 +71,30 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     return replace(source, units=chosen, scores=scores)
 
 
-def _read(source: ScoredText, alone: Sequence[str]) -> _Read:
-    """Read a document again: rows are statements, and headings are none that a text only repeats.
-
-    Args:
-        alone: the texts of the units before votes, questions and lists were joined.
-    """
-    rows = rows_of(source)
+def _read_again(source: ScoredText, rows: Collection[int]) -> list[TextUnit]:
+    """Return the units: rows of tables are statements, and headings are none that a text only repeats."""
     units = []
     for place, unit in enumerate(source.units):
         heads = split_sentences(source.passages.at(unit.start).heading)
-        heading = unit.heading and unit.text == without_item_mark(unit.text)
-        aside = unit.aside or unit.text in heads
-        is_row = place in rows
-        units.append(replace(unit, heading=heading and not is_row, aside=aside and not is_row))
+        heading = place not in rows and unit.heading and unit.text == without_item_mark(unit.text)
+        units.append(
+            replace(unit, heading=heading, aside=place not in rows and (unit.aside or unit.text in heads))
+        )
+    return units
+
+
+def _compared(units: Sequence[TextUnit], alone: Sequence[str], rows: Mapping[int, str]) -> list[str]:
+    """Return the text of each unit with the names of columns, and for what was joined with the heading above it.
+
+    Args:
+        alone: the texts before votes, questions and lists were joined.
+    """
     texts = [rows.get(place, unit.text) for place, unit in enumerate(units)]
-    for place in (place for place, unit in enumerate(units) if unit.text != alone[place]):  # votes
-        item = next((unit.text for unit in source.units[:place][::-1] if unit.heading), "")  # of the agenda
-        texts[place] = f"{item} {texts[place]}"
-    return _Read(units, texts, rows, _follows(source.document, units))
+    for place, unit in enumerate(units):
+        if unit.text != alone[place]:
+            item = next((above.text for above in units[:place][::-1] if above.heading), "")
+            texts[place] = f"{item} {texts[place]}"
+    return texts
 
 
 def _follows(document: str, units: Sequence[TextUnit]) -> list[int | None]:
@@ -181,11 +172,8 @@ def _with_lists(source: ScoredText, about: Collection[int]) -> ScoredText:
         stop = place + 1
         while stop < len(units) and is_item(units[stop]):
             stop += 1
-        listed = [
-            units[place].text,
-            "; ".join(without_item_mark(unit.text).rstrip(" ,;") for unit in units[place + 1 : stop]),
-        ]
-        text = " ".join(listed)
+        items = (without_item_mark(unit.text).rstrip(" ,;") for unit in units[place + 1 : stop])
+        text = f"{units[place].text} {'; '.join(items)}"
         if stop > place + 1 and announces(units[place]) and len(text.split()) <= _LONGEST_LIST:
             units[place] = replace(
                 units[place], text=text, stop=units[stop - 1].stop, heading=False, aside=False
