@@ -50,7 +50,7 @@ def test_another_seed_in_the_same_folder_is_refused(finished: Path, pairs: Path,
     options = ["--steps", 6, *SMALL_RUN, "--seed", 9]
     outcome = precis("finetune", "--data", pairs, "--out", finished, *options)
     assert outcome.code == 2
-    assert "seed=0" in outcome.error
+    assert "started with --seed 0, now 9" in outcome.error
     assert "--restart" in outcome.error
     assert (finished / "settings.json").read_text() == before
 

@@ -30,7 +30,7 @@ from precis_text.length import (
     tokens_per_word,
     trim,
 )
-from precis_text.row import checked_document
+from precis_text.row import checked_documents
 from precis_text.selection import WINDOW, expected_words, inputs_of, join_units
 from precis_text.unit_features import unit_features
 from precis_text.units import TextUnit, extraction_units
@@ -111,8 +111,8 @@ class Summarizer:
             UserError: if a document lacks tokens (the error gives its number), or an option is invalid.
         """
         wanted = chosen_length(length, lengths)
-        for number, document in enumerate(documents, start=1):
-            if not checked_document(number, document).strip():
+        for number, document in enumerate(checked_documents(documents), start=1):
+            if not document.strip():
                 raise UserError(f"document {number} is empty: there is nothing to summarize")
             if self._about["modes"][0] == "extract":
                 summary = self._extract(remove_marks(main_part(document)), wanted)

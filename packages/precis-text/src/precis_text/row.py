@@ -2,7 +2,7 @@
 
 import datetime
 import decimal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,14 +78,17 @@ def invalid_text(text: str) -> str:
     return ""
 
 
-def checked_document(number: int, document: Any) -> Any:
-    """Return a document, a text or passages; raise `UserError` with its number if the text is not valid Unicode."""
-    text = getattr(document, "text", document)
-    if not isinstance(text, str):
-        raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
-    if problem := invalid_text(text):
-        raise UserError(f"document {number}: {problem}")
-    return document
+def checked_documents(documents: Iterable[Any]) -> Iterator[Any]:
+    """Yield documents, texts or passages; raise `UserError` with the number of one that is not valid Unicode."""
+    for number, document in enumerate(documents, start=1):
+        text = getattr(document, "text", document)
+        if not isinstance(text, str):
+            raise UserError(f"document {number} is of type {type(text).__name__}; give a str")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UserError(f"document {number}: {invalid_text(text)}") from None
+        yield document
 
 
 SAVE_AS_UTF8 = "save the file as UTF-8, for instance with iconv -f windows-1252 -t utf-8 OLD > NEW"

@@ -15,7 +15,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import TYPE_CHECKING, Unpack
 
 from precis.data.text.encoding import portions
@@ -31,7 +30,7 @@ from precis_text.extracts import extract_units
 from precis_text.forms.form import Form, FormType, ScoredText
 from precis_text.forms.form_choice import FormOptions, chosen_form, formed
 from precis_text.length import Cap, Length, LengthOptions, Tokens, chosen_length, trim
-from precis_text.row import checked_document
+from precis_text.row import checked_documents
 from precis_text.selection import TOGETHER, join_units, most_words
 
 if TYPE_CHECKING:
@@ -239,6 +238,6 @@ def _size(passages: Passages) -> int:
 
 def _own_texts(documents: Iterable[str | Passages]) -> Iterator[Passages]:
     """Yield each document's main text without marks; raise `UserError` if one is not text."""
-    for document in map(checked_document, count(1), map(as_read, documents)):
+    for document in checked_documents(map(as_read, documents)):
         own = remove_marks(main_part(text_of(document)))
         yield replace(document, text=own) if isinstance(document, Passages) else Passages(own)

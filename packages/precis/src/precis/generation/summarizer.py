@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Self, Unpack
 
@@ -56,7 +56,7 @@ from precis_text.length import (
     tokens_per_word,
     trim,
 )
-from precis_text.row import checked_document
+from precis_text.row import checked_documents
 from precis_text.words import length_in_words
 
 _LARGEST_BATCH = 4096
@@ -223,8 +223,7 @@ class Summarizer:
             raise UserError(f"batch_size={batch_size} must be 1 to {_LARGEST_BATCH:,}")
         if not isinstance(settings, GenerationSettings | None):
             raise UserError(f"settings={settings!r}: use dataclasses.replace(summarizer.settings, ...)")
-        wanted, documents = chosen_form(form, type, about), map(as_read, documents)
-        documents = map(checked_document, count(1), documents)
+        wanted, documents = chosen_form(form, type, about), checked_documents(map(as_read, documents))
         if not wanted.is_plain:
             write = partial(
                 self.stream, settings=settings, instruction=instruction, batch_size=batch_size, long=long,
