@@ -101,6 +101,11 @@ def test_an_argument_of_another_type_is_named_with_the_one_it_must_have(
     assert len(str(refused.value)) < 300
 
 
+def test_the_columns_of_a_prefix_are_a_number() -> None:
+    with pytest.raises(UserError, match=r"length='10'.*at least 1"):
+        precis.Prefix(length="10")  # type: ignore[arg-type]
+
+
 def test_what_behaves_like_the_annotated_kind_is_accepted(tmp_path: Path) -> None:
     class Likewise:
         document, summary, references, id, all_references = "Ann sings. Bob listens.", "Ann", (), "", ("Ann",)

@@ -9,9 +9,7 @@ from itertools import zip_longest
 
 from precis_text.forms.form import ScoredText
 
-CELLS = " | "
-"""What is between the cells of a row."""
-
+CELLS = " | "  # between the cells of a row
 _DIGITS = re.compile(r"[\d.,\s]+")
 _NUMBER = re.compile(r"\W*\d")
 
