@@ -1,5 +1,7 @@
 """A unit that a reader cannot use alone is worth less than its score, a decision more."""
 
+from dataclasses import replace
+
 import pytest
 
 from precis_text.cohesion import formalities, holed, is_formal
@@ -279,3 +281,10 @@ def test_what_opens_or_closes_a_meeting_is_a_formality_next_to_another_one(said:
     pump = "The pump lifts water from the well."
     assert formalities(extraction_units(f"{said} {pump}")) == [False, False]
     assert formalities(extraction_units(f"{said} {pump} {SESSION[0]}")) == [True, False, True]
+
+
+def test_a_short_answer_keeps_its_worth_and_a_short_question_does_not() -> None:
+    said = [replace(unit, answers=True) for unit in extraction_units("Who was hurt?\n\nNobody was hurt.")]
+    question, answer = worth(said)
+    assert answer == 1.0
+    assert question < 0.01

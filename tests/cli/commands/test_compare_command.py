@@ -99,7 +99,7 @@ def test_a_repeated_command_resumes_and_other_options_are_refused(
     file.write_bytes(b"".join(lines[:3]))  # as after a kill
     ours = (out / "predictions" / "ours.jsonl").read_bytes()
     refused = precis(*command(models, rows, out, "--free"))
-    assert (refused.code, "free=False, now True" in refused.error) == (2, True)
+    assert (refused.code, "--free False, now True" in refused.error) == (2, True)
     outcome = precis(*command(models, rows, out))
     assert outcome.code == 0
     assert "left out:" in outcome.err

@@ -722,3 +722,31 @@ def test_a_short_answer_below_its_question_is_one_unit_with_the_next_sentence() 
     assert units_asked(document, "May I feed the ducks?")[1:] == ["No. They eat grass."]
     document = "May I feed the ducks?\n\nThey eat grass only. It rained.\n\nThe mill is old."
     assert units_asked(document, "May I feed the ducks?")[1:] == ["They eat grass only.", "It rained."]
+
+
+@pytest.mark.parametrize(
+    ("document", "question", "told"),
+    [
+        ("Trains leave at 8.15. The fare is high.", "Which trains leave at 8:15?", "Trains leave at 8.15."),
+        (
+            "The court ruled on 3.10.2023. The fine is high.",
+            "What happened on 3.10.?",
+            "The court ruled on 3.10.2023.",
+        ),
+        (
+            "Section 4.2.1 forbids dogs. Cats enter.",
+            "What does section 4.2 forbid?",
+            "Section 4.2.1 forbids dogs.",
+        ),
+    ],
+)
+def test_times_and_parts_of_sections_are_found(document: str, question: str, told: str) -> None:
+    assert answer(document, question).text.startswith(told)
+
+
+def test_a_long_list_takes_no_time() -> None:
+    listed = "Items:\n" + "\n".join(f"- item {i} is about topic {i % 7}" for i in range(1500))
+    units = extraction_units(listed)
+    start = perf_counter()
+    asked_of(ScoredText(Passages(listed), units, [1] * len(units), [0.5] * len(units), 60.0), "topic 3")
+    assert perf_counter() - start < 2.0

@@ -75,7 +75,7 @@ def worths(
         (
             _SHORT,
             (
-                size < _FEW and not (place in questions or units[place].answers)
+                size < _FEW and not (place in questions or (units[place].answers and not asks(units[place])))
                 for place, size in enumerate(sizes)
             ),
         ),

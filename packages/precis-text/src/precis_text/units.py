@@ -69,6 +69,7 @@ _COMPANY = re.compile(  # a short title may end so; its small letters are those 
 )
 _DATE = re.compile(r"(?=\S+(?: \S+){1,4}$)(?=.*\b\d{1,2}\b)[^.!?]*\b(?:1[89]|20)\d\d")
 _AUTHOR = re.compile(r"\s*(?:By|Von|Par|Por|Di)(?: [^\W\d_a-z][\w.’'-]+){2}")
+_CREDITED = 12  # words of a title above its author
 _CAPITALS = re.compile(r"[^\W\d_a-z][^\d_a-z]*")
 _WITHOUT_ORDINALS = {"en", "es", "fr", "it", "nl", "pt", "ru"}  # languages in which "3." is no ordinal
 _ITEM = re.compile(rf"\s*(?:[-*•–—#>|]|{BOX}|\(?\d{{1,3}}[.)]|[A-Za-z][.)])\s")
@@ -414,8 +415,12 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
     starts neither, unless a sentence ends before it. A line of several words without an end mark was wrapped at any
     width if a small letter follows. Two rows of a table were not, and a title in capitals or above its author.
     """
-    is_title = line.isupper() and following != following.upper() and not following.lstrip()[:1].islower()
-    if is_title or _AUTHOR.match(following) or (_CELLS in line and _CELLS in following):
+    is_above_small = following != following.upper() and not following.lstrip()[:1].islower()
+    is_title = (
+        _CAPITALS.fullmatch(line.strip()) is not None and not line.rstrip().endswith(",") and is_above_small
+    )
+    is_credited = _AUTHOR.match(following) is not None and len(line.split()) <= _CREDITED
+    if is_title or is_credited or (_CELLS in line and _CELLS in following):
         return False
     if _was_cut(line, following):
         return True

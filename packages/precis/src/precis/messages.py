@@ -28,7 +28,14 @@ OnPartial = Callable[[int, str], None]
 _COMMAND_OR_OPTION = re.compile(r"precis [a-z]+(?: [^;`]*)?|(?<![\w-])--([a-z][a-z-]*)")  # a command stays
 _OTHER_NAMES = {"curve": "sizes", "lr": "learning_rate", "set": "settings"}
 _TEXT, _PLAIN = (str, PathLike), (str, bytes, Real, list, tuple, set, Mapping, NoneType)
-_ABSTRACT: Mapping[Any, Any] = {str: _TEXT, Path: _TEXT, int: Integral, float: Real, NoneType: NoneType}
+_ABSTRACT: Mapping[Any, Any] = {
+    str: _TEXT,
+    Path: _TEXT,
+    int: Integral,
+    bool: Integral,
+    float: Real,
+    NoneType: NoneType,
+}
 
 
 @cache

@@ -209,7 +209,10 @@ class _Meeting:
         text, reply = self.texts[place], self.accepted.get(place)
         shared = self.known.shared.search(text)
         answers = self._owner(self.said[place]) if reply is None else self.said[reply].speaker
-        owner = shared["owner"] if shared else answers
+        is_declined = any(
+            self.known.declines.search(self.texts[at]) for at in replies_to(self.said, place)[:1]
+        )
+        owner = shared["owner"] if shared and not is_declined else answers
         if owner is None:
             is_asked = self.is_letter and self.known.wishes.search(text) and (due := self._due(text))
             return self._shown(self._with_items(place), "actions", due=due) if is_asked else None

@@ -168,13 +168,13 @@ def _shares_line(document: str, one: TextUnit, other: TextUnit) -> bool:
 def _with_lists(source: ScoredText, about: Collection[int]) -> ScoredText:
     """Return a document in which a sentence that announces a short list is one unit with its items."""
     units = [*source.units]
-    for place in about:
+    for place in (place for place in about if announces(units[place])):
         stop = place + 1
         while stop < len(units) and is_item(units[stop]):
             stop += 1
         items = (without_item_mark(unit.text).rstrip(" ,;") for unit in units[place + 1 : stop])
         text = f"{units[place].text} {'; '.join(items)}"
-        if stop > place + 1 and announces(units[place]) and len(text.split()) <= _LONGEST_LIST:
+        if stop > place + 1 and len(text.split()) <= _LONGEST_LIST:
             units[place] = replace(
                 units[place], text=text, stop=units[stop - 1].stop, heading=False, aside=False
             )

@@ -28,7 +28,12 @@ _LETTERS = 4000  # characters that show the language
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
 _LETTER = re.compile(r"(?<=[\w,|:] )(?:[A-HJ-Z]|\d)(?!['’\w])")  # "option C", but not "Can I"
-_VERSION = re.compile(r"(?<![\w.])[vV]?(\d{1,4}(?:\.\d{1,4})+)(?!\w)")
+# "2.9.3" and "Section 4.2", but no date, time or amount
+_VERSION = re.compile(
+    r"(?<![\w.])(?P<named>(?:version|release|section|chapter|clause|kapitel|abschnitt|ziffer) |v)?"
+    r"(?!\d{1,2}\.\d{1,2}\.(?:\d{4}|\d\d)\b)(?P<parts>\d{1,4}(?(named)(?:\.\d{1,4})+|(?:\.\d{1,4}){2,}))(?!\w)",
+    re.IGNORECASE,
+)
 _TABLE = read_table("forms/question.toml")
 _PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES = (
     re.compile(_TABLE[name], re.IGNORECASE) for name in ("prices", "amounts", "paid", "votes", "deadlines")
@@ -123,6 +128,12 @@ def _may_tell(question: str, texts: Sequence[str]) -> bool:
     return not _PRICES.search(question) or any(each.search(text) for text in texts for each in tells)
 
 
+def _with_versions(found: re.Match[str]) -> str:
+    """Return a version with a word for it and for each one that it belongs to: "4x2x1", "4x2"."""
+    parts = found["parts"].split(".")
+    return " ".join([found.group(), *("x".join(parts[:end]) for end in range(2, len(parts) + 1))])
+
+
 @dataclass(frozen=True)
 class _Reader:
     """Reads the words with content of a document and of a question.
@@ -145,7 +156,7 @@ class _Reader:
         text = _AMOUNTS.sub(r"\g<0> price ", _PRICES.sub(" price ", _CONTRACTED.sub(" ", text)))
         text = _DEADLINES.sub(r"\g<0> deadline ", _VOTES.sub(" voted ", text))
         letters = {each.lower() for each in _LETTER.findall(text)}
-        text = _VERSION.sub(lambda number: number[1].replace(".", "x"), text)
+        text = _VERSION.sub(_with_versions, text)
         words = [word for word in unicode_words(text) if word not in _ASKING]
         words = [word for word in words if word in letters or word not in self.function]
         if self.language is None:

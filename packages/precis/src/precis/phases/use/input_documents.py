@@ -110,7 +110,7 @@ def holds_many(file: str, how: Reading = Reading()) -> bool:
     """Return whether a file may contain several documents: a folder, a mailbox, or rows."""
     if file == STANDARD_INPUT:
         return False
-    return Path(file).is_dir() or _has_rows(file, how) or file.lower().endswith(MANY)
+    return is_folder(Path(file)) or _has_rows(file, how) or file.lower().endswith(MANY)
 
 
 def _has_rows(file: str, how: Reading, notify: Notify = silent) -> bool:
