@@ -628,3 +628,18 @@ def test_a_paragraph_of_invisible_characters_is_none(invisible: str) -> None:
     units = extraction_units(f"The quay was closed.\n\n{invisible}\n\nIt opens in June.")
     assert [unit.text for unit in units] == ["The quay was closed.", "It opens in June."]
     assert extraction_units(invisible) == []
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "أعلنت الشركة اليوم أنها ستستخدم تقنية GPU في\nجميع مراكز البيانات وتطبيق WhatsApp قبل نهاية\n"
+        "العام القادم.",
+        "The union of workers spoke with the heads of\nNATO, IMF, WHO, UNESCO, OECD, ILO, IAEA, EU,\n"
+        "World Bank and Unicef about food for refugees.",
+        "The ministers met for two days in the old town hall of the city to discuss the new treaty with\n"
+        "By Design Ltd and other makers of small boats from the north coast.",
+    ],
+)
+def test_a_wrapped_line_with_capitals_or_a_name_ends_no_sentence(wrapped: str) -> None:
+    assert texts(wrapped) == [" ".join(wrapped.split())]

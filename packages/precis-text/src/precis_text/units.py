@@ -416,9 +416,8 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
     width if a small letter follows. Two rows of a table were not, and a title in capitals or above its author.
     """
     is_above_small = following != following.upper() and not following.lstrip()[:1].islower()
-    is_title = (
-        _CAPITALS.fullmatch(line.strip()) is not None and not line.rstrip().endswith(",") and is_above_small
-    )
+    is_loud = line.isupper() and 2 * sum(map(str.isupper, line)) > sum(map(str.isalpha, line))
+    is_title = is_loud and is_above_small and not line.rstrip().endswith(",")
     is_credited = _AUTHOR.match(following) is not None and len(line.split()) <= _CREDITED
     if is_title or is_credited or (_CELLS in line and _CELLS in following):
         return False
