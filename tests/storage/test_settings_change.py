@@ -18,6 +18,8 @@ def test_the_first_change_is_named_with_both_values_and_the_remedy() -> None:
 def test_none_counts_as_absent(before: dict[str, None]) -> None:
     refuse_change("runs/a", before, {"seed": None}, remedy="")
     assert first_change(before, {"seed": 3}) == ("seed", None, 3)
+    with pytest.raises(UserError, match=r"^a was started without seed, now 3; again$"):
+        refuse_change("a", before, {"seed": 3}, remedy="again")
     assert first_change({"seed": 3}, before) == ("seed", 3, None)
 
 

@@ -161,7 +161,7 @@ def test_a_run_is_not_continued_on_another_base_nor_with_another_method(
             tuned(base, data, finished)
     finally:
         (base / "model.safetensors").write_bytes(weights)
-    with pytest.raises(UserError, match=r"was started with tuning\..*, now "):
+    with pytest.raises(UserError, match=r"was started without tuning\.decoder\.layer, now "):
         tuned(base, data, finished, plan=replace(PLAN, method="prefix"))
     assert (finished / "adapter" / "adapter.safetensors").read_bytes() == adapter
 

@@ -20,7 +20,8 @@ def refuse_change(place: object, before: Mapping[str, Any], now: Mapping[str, An
     change = first_change(before, now)
     if change is not None:
         name, old, new = change
-        raise UserError(f"{place} was started with {name}={old!r}, now {new!r}; {remedy}")
+        found = f"without {name}" if old is None else f"with {name}={old!r}"
+        raise UserError(f"{place} was started {found}, now {new!r}; {remedy}")
 
 
 def first_change(before: Any, after: Any, path: str = "") -> tuple[str, Any, Any] | None:
