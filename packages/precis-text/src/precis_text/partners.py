@@ -12,7 +12,7 @@ from precis_text.units import TextUnit
 
 @dataclass(frozen=True)
 class Partners:
-    """The place of the partner of some units.
+    """The place of the partner of some units, by kind.
 
     Attributes:
         questions: the question of each decision that answers one (`questions_of_answers`).

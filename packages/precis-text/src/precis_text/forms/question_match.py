@@ -23,7 +23,6 @@ _TO_NEXT, _TO_LAST = (
     0.2,
 )  # shares of a unit's relevance for one that follows it, and for one that it follows
 _PREFIX = 6  # letters of a word that are compared, in a language without a stemmer
-_LETTERS = 4000  # characters that show the language
 # Endings of verbs that the stemmers keep, and the least letters before them; without a stemmer, the sixth letter
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
 _PARTICIPLE = re.compile("ge.{4}")  # "gekostet", as "kostet"
@@ -72,7 +71,7 @@ def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | N
         follows: the place of the unit that each unit follows in its paragraph, its list or a talk; by default, that of
             the unit before it.
     """
-    code = language_of(" ".join(texts)[:_LETTERS]) or language_of(question) or ""  # a table shows none
+    code = language_of(" ".join(texts)[:4000]) or language_of(question) or ""  # a table shows none
     reader = _Reader(languages().get(code), function_words(code))
     asked = reader.asked(question)
     said = [reader.terms(text) for text in texts]

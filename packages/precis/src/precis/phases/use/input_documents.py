@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,10 +108,10 @@ def _missing(file: str) -> str:
 
 
 def holds_many(file: str, how: Reading = Reading()) -> bool:
-    """Return whether a file may contain several documents: a folder, a mailbox, or rows."""
+    """Return whether a file may contain several documents: a folder, a mailbox, or rows. Reading names what is wrong."""
     if file == STANDARD_INPUT:
         return False
-    return is_folder(Path(file)) or _has_rows(file, how) or file.lower().endswith(MANY)
+    return os.path.isdir(file) or _has_rows(file, how) or file.lower().endswith(MANY)  # noqa: PTH112
 
 
 def _has_rows(file: str, how: Reading, notify: Notify = silent) -> bool:
