@@ -61,8 +61,15 @@ def test_a_base_is_a_name_or_a_folder_that_is_found_from_the_adapter_too(
     assert place_of_base("base", adapter) == BasePlace(model=str(tmp_path / "base"), beside="../../base")
 
 
-def test_a_longer_prefix_than_the_adapter_has_takes_no_memory(adapter: Path) -> None:
-    file = adapter / "adapter.json"
-    file.write_text(file.read_text().replace('"length": 2', '"length": 1000000000'))
+def test_a_longer_prefix_than_the_adapter_has_takes_no_memory(
+    adapter: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, base = adapter / "adapter.json", adapter.parent / "base"
+    stored = file.read_text()
+    file.write_text(stored.replace('"length": 2', '"length": 1000000000'))
     with pytest.raises(UserError, match="at most 10,000"):
-        load_model(adapter.parent / "base", adapter=adapter)
+        load_model(base, adapter=adapter)
+    file.write_text(stored.replace('"length": 2', '"length": 10000'))
+    monkeypatch.setitem(attach.__globals__, "_SLACK", 0)  # the model of the tests is small
+    with pytest.raises(UserError, match="its settings need"):
+        load_model(base, adapter=adapter)

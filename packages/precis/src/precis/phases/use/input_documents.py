@@ -108,7 +108,7 @@ def _missing(file: str) -> str:
 
 
 def holds_many(file: str, how: Reading = Reading()) -> bool:
-    """Return whether a file may contain several documents: a folder, a mailbox, or rows. No file is none."""
+    """Return whether a file may contain several documents: a folder, a mailbox, or rows."""
     if file == STANDARD_INPUT:
         return False
     return os.path.isdir(file) or _has_rows(file, how) or file.lower().endswith(MANY)  # noqa: PTH112
