@@ -270,13 +270,13 @@ def test_a_search_is_not_continued_as_another(model: str, data: Path, tmp_path: 
     out = tmp_path / "out"
     run_it(model, data, out, RATES, trials=1)
     refused = {
-        "space.learning_rate": {"ranges": (*NOTHING, *NO_DECODING)},
-        "train.weight_decay": {"more": ["train.weight_decay=0.5"]},
-        "examples": {"examples": 4},
-        "start": {"model": None},
+        "with space.learning_rate=": {"ranges": (*NOTHING, *NO_DECODING)},
+        "with train.weight_decay=": {"more": ["train.weight_decay=0.5"]},
+        "without examples, now 4; ": {"examples": 4},
+        "with start=": {"model": None},
     }
-    for name, change in refused.items():
-        with pytest.raises(UserError, match=f"was started with {name}="):
+    for words, change in refused.items():
+        with pytest.raises(UserError, match=f"was started {words}"):
             again(model, data, out, **change)  # type: ignore[arg-type]
     (data / "train.jsonl").write_text((data / "dev.jsonl").read_text())
     with pytest.raises(UserError, match="was started with data="):
