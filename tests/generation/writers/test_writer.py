@@ -242,6 +242,8 @@ def test_a_document_that_only_speaks_to_models_is_not_read() -> None:
 def test_what_is_no_document_is_named_or_skipped_in_its_place() -> None:
     with pytest.raises(UserError, match="document 2 is of type int"):
         writer("A.").summarize([BOATS, 5], words=10)  # type: ignore[list-item]
+    with pytest.raises(UserError, match="document 1: invalid Unicode"):
+        writer("A.").summarize(["Ann sold \ud83d Bob 3 boats."], words=10)
     made = writer("Ann sold Bob 3 boats.")
     heard: list[tuple[int, str]] = []
     done = made.summarize(

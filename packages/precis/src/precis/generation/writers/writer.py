@@ -38,6 +38,7 @@ from precis_text.length import (
     tokens_per_word,
     trim,
 )
+from precis_text.row import checked_documents
 from precis_text.sentences import split_sentences
 from precis_text.support.injections import for_readers
 from precis_text.support.marks import SourceText
@@ -120,7 +121,7 @@ class Writer:
             on_partial: called once for each document, with its index and its summary.
 
         Raises:
-            UserError: if a document is empty (the error gives its number), an option does not fit, or the prompt does
+            UserError: if a document is empty or no text (the error gives its number), an option does not fit, or the prompt does
                 not fit the context.
             RunError: if the model cannot answer.
         """
@@ -130,7 +131,8 @@ class Writer:
         if get("long") == "fie":
             raise UserError("only Z-Code++ models read by fusion-in-encoder; use --long passages or chunk")
         lengths = cast(LengthOptions, {name: options[name] for name in LENGTH_OPTIONS if name in options})  # type: ignore[literal-required]
-        wanted, documents = chosen_form(get("form"), get("type"), get("about")), map(as_read, documents)
+        wanted = chosen_form(get("form"), get("type"), get("about"))
+        documents = map(as_read, checked_documents(documents))
         own = chosen_length(get("length"), lengths)
         given = get("instruction")
         instruction = self.instruction if given is None else given
@@ -156,8 +158,6 @@ class Writer:
         self, documents: Iterable[str | Passages], asked: _Asked, length: Length, *, skip_empty: bool
     ) -> Iterator[Summary]:
         for number, document in enumerate(map(text_of, documents), start=1):
-            if not isinstance(document, str):
-                raise UserError(f"document {number} is of type {document.__class__.__name__}; give a str")
             text = remove_marks(main_part(document))
             if not text.strip():
                 if not skip_empty:
