@@ -153,6 +153,7 @@ def test_a_document_has_the_same_extract_alone_and_in_company(extractor: Extract
     assert together == [extractor.summarize([text], words=9)[0] for text in others]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["zcodepp", "bart", "prophetnet"])
 @pytest.mark.parametrize("together", [64, 8192])
 def test_documents_of_all_lengths_have_the_vectors_and_scores_that_they_have_alone(
@@ -196,6 +197,7 @@ def test_a_pass_has_no_more_positions_than_are_allowed(folder: Path, monkeypatch
     assert all(rows * width <= 300 for rows, width in sizes if rows > 1)
 
 
+@pytest.mark.long
 def test_documents_are_read_ahead_by_their_characters(extractor: Extractor) -> None:
     taken = []
 

@@ -70,6 +70,7 @@ def test_tokens_are_those_of_transformers() -> None:
     assert extractor.open_tokenizer().name_or_path == str(default_model())
 
 
+@pytest.mark.long
 def test_a_server_opens_the_ranker_of_a_model_that_has_one_and_else_its_encoder(tmp_path: Path) -> None:
     loaded = load_model(default_model())
     assert isinstance(extractor_of(loaded), RankedExtractor)

@@ -26,6 +26,7 @@ def given(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", SEQ2SEQ)
 def test_an_exported_program_gives_what_the_model_gives(kind: str) -> None:
     model = seq2seq(kind)

@@ -74,6 +74,7 @@ def unaligned(
     return bias.rows(start, stop, queries, keys).detach()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "dtype",
     [*DTYPES[:2], pytest.param(torch.float16, marks=pytest.mark.slow)],  # slow on a CPU

@@ -73,6 +73,7 @@ def test_without_a_bound_each_model_is_loaded_once(
     assert pool.names == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_the_least_recently_used_model_is_dropped(
     pool_of: Callable[..., ModelPool], loads: list[str]
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_model_above_the_bound_is_refused_at_the_start(pool_of: Callable[..., 
         pool_of(9_000_000).load_all()
 
 
+@pytest.mark.long
 def test_a_model_that_has_gone_is_an_error_of_the_server() -> None:
     gone = iter([Fake("a")])
 
@@ -107,6 +109,7 @@ def test_a_model_that_has_gone_is_an_error_of_the_server() -> None:
     assert (refused.value.status, "/secret" in str(refused.value)) == (503, False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("has_gpu", [True, False])
 def test_memory_is_given_back_to_the_system_when_a_model_is_dropped(
     pool_of: Callable[..., ModelPool], monkeypatch: pytest.MonkeyPatch, has_gpu: bool

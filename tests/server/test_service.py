@@ -47,6 +47,7 @@ def post(service: Running, value: object, path: str = "/v1/summarize", **options
         return client.post(path, json=value)
 
 
+@pytest.mark.long
 def test_summaries_of_a_loaded_service_equal_those_made_alone(
     serve: Serve, served_model: ServedModel
 ) -> None:

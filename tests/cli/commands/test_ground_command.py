@@ -30,6 +30,7 @@ def shelf(tmp_path: Path) -> Path:
     return tmp_path / "shelf"
 
 
+@pytest.mark.long
 def test_a_model_is_grounded_then_asked_without_further_training(
     model: Path, shelf: Path, tmp_path: Path, precis: Callable[..., Any]
 ) -> None:

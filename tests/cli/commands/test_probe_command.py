@@ -42,6 +42,7 @@ def test_attention_is_drawn_and_told(
     assert json.loads((out / "attention.json").read_text())["documents"] == 3
 
 
+@pytest.mark.long
 def test_a_model_alone_is_drawn_too(precis: Precis, base: Path, pairs: Path, tmp_path: Path) -> None:
     options = ["--model", base, "--data", pairs, "--rows", 2, "--max-source", 20, "--out", tmp_path / "out"]
     outcome = precis("probe", "attention", *options)

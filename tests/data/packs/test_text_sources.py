@@ -114,6 +114,7 @@ def test_the_seal_of_a_folder_that_precis_wrote_is_no_text(tmp_path: Path) -> No
     assert text_files([tmp_path / "texts"]) == [tmp_path / "texts" / "a.jsonl"]
 
 
+@pytest.mark.long
 def test_folders_of_any_depth_are_searched_and_links_in_a_circle_are_named(tmp_path: Path) -> None:
     deep = tmp_path / "x"
     deep = deep.joinpath(*["d"] * 1_100)

@@ -244,6 +244,7 @@ def _summaries(loop: Loop, kind: str = "zcodepp") -> list[str]:
     return [summary.text for summary in summarizer.summarize(DOCUMENTS, batch_size=3)]
 
 
+@pytest.mark.long
 def test_the_summarizer_uses_the_fast_loop_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = _summaries(Generate())
     assert _summaries(Fast()) == expected
@@ -251,6 +252,7 @@ def test_the_summarizer_uses_the_fast_loop_of_itself(monkeypatch: pytest.MonkeyP
     assert _summaries(AUTOMATIC) == expected
 
 
+@pytest.mark.long
 def test_other_models_are_left_to_generate_and_refused_where_fast_was_asked_for() -> None:
     assert _summaries(AUTOMATIC, "bart") == _summaries(Generate(), "bart")
     with pytest.raises(UserError, match="BartForConditionalGeneration"):

@@ -39,6 +39,7 @@ def test_tokens_are_those_of_generate(
         assert [row[: len(tokens)] for row, tokens in zip(expected, found, strict=True)] == found
 
 
+@pytest.mark.long
 def test_long_texts_outgrow_the_first_room_of_the_cache() -> None:
     model, config = prophet(3), settings(max_new_tokens=80, min_new_tokens=80, no_repeat_ngram_size=0)
     given = documents(0)

@@ -151,6 +151,7 @@ def test_more_tokens_than_positions_are_refused_by_both_loops() -> None:
         loop({"input_ids": document, "attention_mask": torch.ones_like(document)}, config)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
 def test_fewer_drafts_write_the_same_and_none_is_a_token_a_pass(make: Callable[..., PreTrainedModel]) -> None:
     model = make()
@@ -195,6 +196,7 @@ class Oracle:
         self.inner.forget(count)
 
 
+@pytest.mark.long
 def test_the_summarizer_drafts_when_it_is_asked_to() -> None:
     tokenizer = our_tokenizer()
     model = prophet(3, vocab_size=len(tokenizer), max_position_embeddings=300)

@@ -67,6 +67,7 @@ def test_tokens_of_a_prophetnet_are_those_of_generate(
     assert [row[: len(tokens)] for row, tokens in zip(expected, found, strict=True)] == found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
 def test_summaries_of_more_than_one_piece_of_room(kind: str, beams: int) -> None:
@@ -152,6 +153,7 @@ def test_limits_of_length_share_a_graph_and_other_rules_do_not() -> None:
     assert counted.captured == 6
 
 
+@pytest.mark.long
 def test_shapes_are_large_enough_and_few() -> None:
     shapes = {
         (documents, source, steps): Shape.around(documents=documents, beams=2, source=source, steps=steps)
@@ -211,6 +213,7 @@ def test_the_host_stops_soon_after_the_last_row_is_over() -> None:
     assert len(rows[0]) - 1 <= counted.steps < len(rows[0]) - 1 + fast_static._LOOK_EVERY
 
 
+@pytest.mark.long
 def test_the_least_used_shape_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted()
     loop = FastDecoder(model(), AsGiven(), capture=counted)
@@ -255,6 +258,7 @@ def test_rules_of_the_host_are_decoded_in_the_other_way() -> None:
     assert rows == by_generate(batch(2), config(), NoSevens())
 
 
+@pytest.mark.long
 def test_weights_that_were_trained_are_captured_anew() -> None:
     trained, _ = tiny("zcodepp", seed=8)
     loop = FastDecoder(trained, AsGiven(), capture=Counted())

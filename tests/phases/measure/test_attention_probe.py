@@ -154,6 +154,7 @@ def test_the_model_s_own_limit_holds_where_none_is_given(bart: Path) -> None:
     assert read_for_probing(bart, PAIRS).facts["max_source"] == 64
 
 
+@pytest.mark.long
 def test_attention_files_hold_what_was_measured(bart: Path, tmp_path: Path) -> None:
     reading = read(bart, adapter(tiny("bart")[0], tmp_path / "run" / "adapter"))
     maps = mean_attention(reading)
@@ -178,6 +179,7 @@ def test_attention_files_hold_what_was_measured(bart: Path, tmp_path: Path) -> N
     assert record["sites"]["cross"][0]["keys"] == 40
 
 
+@pytest.mark.long
 def test_several_adapters_are_compared_in_lower_and_upper_layers(bart: Path, tmp_path: Path) -> None:
     model = tiny("bart")[0]
     dense, sparse = (

@@ -91,6 +91,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_best_adapter_is_exported_and_names_its_base(pairs: Path, tmp_path: Path) -> None:
     base, out = save("bart", tmp_path / "base", positions=128), tmp_path / "out"
     asked: Any = {

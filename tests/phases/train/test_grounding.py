@@ -321,6 +321,7 @@ def test_bad_pairs_name_their_set_or_are_left_out(model: str, shelf: Path, tmp_p
     assert any(line.startswith("samsum: 9 pairs") and "1 skipped" in line for line in told)
 
 
+@pytest.mark.long
 def test_a_grounded_model_is_asked_as_its_tasks_are(model: str, shelf: Path, tmp_path: Path) -> None:
     run_it(model, ["aeslc"], shelf, tmp_path / "grounded")
     use = locate(tmp_path / "grounded").use

@@ -203,6 +203,7 @@ def test_what_is_exported_is_the_last_model(
     assert torch.equal(whole.generator.table.weight, saved["generator.embedding.tokens.weight"])
 
 
+@pytest.mark.long
 def test_a_generator_that_is_taken_up_keeps_its_shape_or_is_left_behind(tmp_path: Path, packed: Path) -> None:
     corpora, one = {str(packed): 1.0}, str(tmp_path / "one")
     more = {"objective.mask_decoder": True, "objective.generator_layers": 2}
@@ -364,6 +365,7 @@ def test_large_is_the_papers_run() -> None:
     assert (run.batch_size, run.train.steps, run.objective.generator_layers) == (2048, 1_000_000, 6)
 
 
+@pytest.mark.long
 def test_the_memory_plan_counts_what_a_row_keeps() -> None:
     """Doubling the layers about doubles it, and checkpointing needs less; the table has the three rows."""
     run = small(**{"model.vocab_size": 700})
@@ -377,6 +379,7 @@ def test_the_memory_plan_counts_what_a_row_keeps() -> None:
     assert 700 * 16 <= plain.tables < plain.parameters  # token tables and what else is in no layer
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_the_plan_computes_from_narrow_models_what_the_whole_model_keeps(
     precision: str, monkeypatch: pytest.MonkeyPatch

@@ -103,6 +103,7 @@ def test_an_interrupted_run_is_the_last_and_evaluation_asks_to_finish_it(tmp_pat
     assert done.interval is None
 
 
+@pytest.mark.long
 def test_evaluation_pools_the_runs_and_compares_them_with_another_model(
     pairs: Path, two: SeedRuns, tmp_path: Path
 ) -> None:
@@ -152,6 +153,7 @@ def tuned(base: Path, pairs: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return train_seeds(precis.tune, base, pairs, seeds=2, seed=3, out=tmp_path_factory.mktemp("out"), **TUNED)
 
 
+@pytest.mark.long
 def test_everything_that_takes_an_adapter_takes_a_run_and_refuses_a_folder_of_seeds_alike(
     base: Path, pairs: Path, tuned: SeedRuns, tmp_path: Path
 ) -> None:

@@ -188,6 +188,7 @@ def test_a_trained_adapter_is_no_model_to_train_further(finished: Path, data: Pa
         assert done.adapter is not None
 
 
+@pytest.mark.long
 def test_other_prompts_are_another_run(
     finished: Path, base: Path, data: Path, kind: LowRank | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

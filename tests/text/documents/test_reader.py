@@ -64,6 +64,7 @@ def slow_pdf() -> bytes:
     )
 
 
+@pytest.mark.long
 def test_what_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "_SECONDS", 1.0)
     monkeypatch.setattr(reader, "_MOST_SECONDS", 1.0)
