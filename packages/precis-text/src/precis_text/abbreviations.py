@@ -20,7 +20,8 @@ _CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩЀ-Я]"
 _SHORT = re.compile(rf"(?=(?:[\w-]{{0,9}}{_CAPITAL}){{2}})[^\W_][\w-]{{0,8}}[^\W_]")  # two capitals at least
 _BRACKET = re.compile(r"(?P<before>\S)\s{1,2}\((?P<inside>[^()\[\]\n]{2,80})\)")
 _LONGEST = 200  # characters before a bracket that may hold a long form
-_SENTENCE = re.compile(r"[.!?;:]\s|\n\s*\n")
+_SENTENCE = re.compile(r"(?<![A-Z]\.[A-Z])[.!?;:]\s|\n\s*\n")  # "U.S. Department" goes on
+_QUOTATION = re.compile(r"[\"“„]([^\"“”„]+ [^\"“”„]+)[\"”“]$")  # of two words or more
 _MEANING = re.compile(rf"({_SHORT.pattern}) \[([^\[\]]+)\]")
 _TABLE = read_table("abbreviations.toml")
 _LINKS, _KNOWN = (frozenset(_TABLE[name].split()) for name in ("links", "known"))
@@ -42,6 +43,8 @@ def definitions(document: str) -> Mapping[str, str]:
         first = re.split(r"[,;]", bracket["inside"])[0].strip()
         end = bracket.end("before")
         before = _SENTENCE.split(document[max(end - _LONGEST, 0) : end])[-1]
+        if quoted := _QUOTATION.search(before):
+            before = quoted[1]
         words = before.removesuffix("'s").removesuffix("’s").split()
         if _SHORT.fullmatch(first):
             short, long = first, _long_form(first, " ".join(words[-min(len(first) + 5, 2 * len(first)) :]))
