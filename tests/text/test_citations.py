@@ -30,6 +30,12 @@ def test_marks_of_quoted_mail_go_where_indented_lines_were_joined() -> None:
     [
         ("The rate rose [12, 13]. It fell [7].", "The rate rose. It fell."),
         ("The rate rose [3–5] [9], and fell.", "The rate rose, and fell."),
+        (
+            "It rose in towns [1]–[11]. It fell [12],[13],[14]–[24], and stayed.",
+            "It rose in towns. It fell, and stayed.",
+        ),
+        ("He proposed it (see Newsletter 234) in May (see also chapters 3 and 4).", "He proposed it in May."),
+        ("As we have seen above, mice sleep.", "Mice sleep."),
         ("Both were found (Fig. 2A).", "Both were found."),
         ("Both were found (Figs. 2A–C and 12, left panel; Table S3).", "Both were found."),
         ("Both were found (see Section 3.2 for details).", "Both were found."),
@@ -115,6 +121,7 @@ def test_the_number_of_an_item_of_an_agenda_goes(text: str, shown: str) -> None:
     "text",
     [
         "See [12].",
+        "As we saw, mice sleep.",
         "Mice sleep, as shown in <cit>.",
         "The tags <cite> and <ref> hold <dig>.",
         "The method of [12] is fast.",
