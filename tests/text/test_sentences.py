@@ -122,6 +122,8 @@ def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
         ["they left at 5 p.m.", "the boat stayed."],
         ["Wir blieben bis 12.", "Dann kam Ann."],
         ["1. -3. Jahrhundert nach dem Bau."],
+        ["5-2.", "The team won.", "It rained."],
+        ["1/2. März war es kalt.", "Es schneite."],
         ["He left. . .", "The boat stayed."],
         ["It was late.", ". . . The boat stayed."],
         ["He came . . . The boat left."],

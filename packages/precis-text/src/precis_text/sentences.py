@@ -248,7 +248,7 @@ def _is_ordinal(pieces: list[str], word: str, following: str) -> bool:
     if name in ORDERED:
         return True
     is_known = name in _WORDS["opening"] or name in _WORDS["opening_elsewhere"]
-    first, before = ["", *pieces][-3].lower(), pieces[-2].lower()
+    first, before = (piece.lower() for piece in ["", "", *pieces][-3:-1])
     is_second = before in ("und", "oder", "bis") and re.fullmatch(r"\d{1,3}\.", first) is not None
     is_counted = before == "als" and first in _WORDS["comparatives"]
     return (
