@@ -75,3 +75,21 @@ def test_the_method_of_a_recipe_is_its_main_part_and_its_ingredients_are_not() -
 def test_a_report_with_a_heading_for_ingredients_is_no_recipe() -> None:
     report = "Ingredients\n\nDye was found in tea.\n\nMethods\n\nSamples were frozen.\n\nResults\n\nForty had dye.\n"
     assert weights(report) == {"Dye": 1.0, "Samples": 0.25, "Forty": 1.0}
+
+
+def test_what_a_proposal_does_not_want_hardly_counts() -> None:
+    proposal = """# Boats for all
+
+## Goals
+
+Boats should be free for pupils.
+
+## Non-Goals
+
+Any repair of engines.
+
+## Risks
+
+Pupils may be wet.
+"""
+    assert weights(proposal) == {"Boats": 1.0, "Any": 0.1, "Pupils": 1.0}
