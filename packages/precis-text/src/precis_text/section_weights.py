@@ -19,7 +19,7 @@ _FACTORS = {
 }
 _METHODS = float(_TABLE["methods"]["factor"])
 _INGREDIENTS = frozenset(_TABLE["ingredients"]["headings"].split("|"))
-_HEADING = re.compile(r"(?:(\d{1,2}|[ivx]{1,4})(?:\.\d+)*[.)]?\s+)?(.*?)[\s.:]*")
+_HEADING = re.compile(r"(?:#{1,6}\s+)?(?:(\d{1,2}|[ivx]{1,4})(?:\.\d+)*[.)]?\s+)?(.*?)[\s.:]*")
 
 
 def section_weights(units: Sequence[TextUnit]) -> list[float]:
