@@ -18,7 +18,9 @@ _LABELS = frozenset(_TABLE["labels"]["words"].split())
 _WHOLE = re.compile(_TABLE["notices"]["whole"], re.IGNORECASE)
 _ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"], re.IGNORECASE)
 _PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"], re.IGNORECASE)
-_EDITED = re.compile("[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>")
+_EDITED = re.compile(
+    "[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>|[ ]\\(edited\\)\\s*\\Z"
+)
 PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"], re.MULTILINE)
 _QUOTES = re.compile(_TABLE["notices"]["quotes"], re.MULTILINE)
 _POST_ENDS = re.compile(r"\s*(?:#\d|_{10}|\Z)")
@@ -34,6 +36,8 @@ _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a tab
 AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a number; "User 1" speaks
 _PART = re.compile(rf"(?:{AGENDA}) \d{{1,2}}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
+_TIMED = re.compile(r"^[\[(]?\d{1,2}[:.h]\d\d", re.MULTILINE)
+_PARTICLES = frozenset("van von der den de del della di da la le el bin".split())
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
 _PIECE = 17  # least words of a piece of a transcript without them, more than a heading has
@@ -100,7 +104,8 @@ def _forms() -> list[_Form]:
 
 _FORMS = _forms()
 _STAMP = re.compile(
-    r"\d[:.h]\d\d|speaker|comment(?:ed)?\b|replied |^<[^\s>][^\n>]{0,40}> |spk_\d|^#\d", re.M | re.I
+    r"\d[:.h]\d\d|speaker|comment(?:ed)?\b|replied |[hdmnry]s? ago\b|^<[^\s>][^\n>]{0,40}> |spk_\d|^#\d",
+    re.M | re.I,
 )
 
 
@@ -113,7 +118,9 @@ def turns_of(document: str) -> list[Turn]:
     if form is None:
         return []
     stops = [*(head.start() for head in heads[1:]), len(document)]
-    turns = [_turn(document, form, head, stop) for head, stop in zip(heads, stops, strict=True)]
+    turns: list[Turn] = []
+    for head, stop in zip(heads, stops, strict=True):
+        turns.append(_turn(document, form, head, stop, turns[-1].speaker if turns else ""))
     return turns if any(turn.text for turn in turns) else []
 
 
@@ -158,26 +165,46 @@ def _is_head(head: re.Match[str]) -> bool:
 
 
 def _is_named(head: re.Match[str]) -> bool:
-    return bool(_group(head, "speaker") or _group(head, "label"))
+    return any(_group(head, name) for name in ("speaker", "label", "again"))
 
 
 def _is_conversation(document: str, heads: Sequence[re.Match[str]]) -> bool:
-    """Check whether speakers return (of more than three heads), and whether most heads have a message."""
-    names = {_group(head, "speaker") for head in heads}
+    """Check whether most heads have a speaker and a message, and speakers return.
+
+    At most three need not, if they look like names and no other line begins with a time. Names that look otherwise
+    ("Lunch in the canteen") need to return more often.
+    """
     stops = [*(head.start() for head in heads[1:]), len(document)]
-    messages = sum(bool(document[head.end() : stop].strip()) for head, stop in zip(heads, stops, strict=True))
-    return 2 * messages > len(heads) and (len(names) < len(heads) or len(heads) <= _FEW_HEADS)
+    messages = sum(
+        _is_named(head) and bool(document[head.end() : stop].strip())
+        for head, stop in zip(heads, stops, strict=True)
+    )
+    named = [*filter(_is_named, heads)]
+    names = {_group(head, "speaker") for head in named} - {""}
+    returns, odd = len(named) - len(names), sum(map(_is_odd, names))
+    if not names or 2 * messages <= len(heads):
+        return False
+    if not returns:
+        return not odd and len(named) <= _FEW_HEADS and len(_TIMED.findall(document)) <= len(named)
+    return 2 * odd <= returns
+
+
+def _is_odd(name: str) -> bool:
+    """Check whether a speaker's name looks like another line: a comma, or a small letter begins a word of several."""
+    words = [word for word in name.split() if word not in _PARTICLES]
+    return "," in name or (len(words) > 1 and any(word[0].islower() for word in words))
 
 
 def _group(head: re.Match[str], name: str) -> str:
     return (head.groupdict().get(name) or "").strip()
 
 
-def _turn(document: str, form: _Form, head: re.Match[str], stop: int) -> Turn:
+def _turn(document: str, form: _Form, head: re.Match[str], stop: int, before: str) -> Turn:
     said = without_quotes(_EDITED.sub("", document[head.end() : stop]), document[: head.start()])
     text = " ".join(PROGRAM_LINES.sub("", said).split())
-    speaker = _group(head, "label") or _group(head, "speaker")
-    is_unnamed = not speaker and not form.is_spoken
+    again = _group(head, "again")  # a time above more of the last speaker
+    speaker = _group(head, "label") or _group(head, "speaker") or (before if again else "")
+    is_unnamed = not (speaker or again or form.is_spoken)
     is_notice = _group(head, "program") != "" or is_unnamed or _WHOLE.fullmatch(text) is not None
     if not is_notice and len(text.split()) <= _LONGEST_NOTICE:
         is_marked = document[head.end() : head.end() + 1] == "\u200e"  # by WhatsApp on an iPhone
@@ -185,7 +212,9 @@ def _turn(document: str, form: _Form, head: re.Match[str], stop: int) -> Turn:
             is_marked and _PROGRAM_WORDS.search(text) is not None
         )
     stop = head.start() + len(document[head.start() : stop].rstrip())
-    return Turn(head.start(), stop, head.end(), text, speaker, _group(head, "time"), is_notice or not text)
+    return Turn(
+        head.start(), stop, head.end(), text, speaker, _group(head, "time") or again, is_notice or not text
+    )
 
 
 def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
