@@ -36,7 +36,7 @@ _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a tab
 AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a number; "User 1" speaks
 _PART = re.compile(rf"(?:{AGENDA}) \d{{1,2}}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
-_TIMED = re.compile(r"^[\[(]?\d{1,2}[:.h]\d\d", re.MULTILINE)
+_TIMED = re.compile(r"\d{1,2}[:.h]\d\d(?![:.]?\d)")
 _PARTICLES = frozenset("van von der den de del della di da la le el bin".split())
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
@@ -76,13 +76,19 @@ class _Form:
     least: int = _FEWEST
     is_spoken: bool = False
     is_loose: bool = False
+    is_alone: bool = False
 
     def heads(self, document: str) -> list[re.Match[str]]:
         """Return the heads in a document; none if it does not have this form."""
         heads = [head for head in self.head.finditer(document) if _is_head(head)]
         if len(heads) < self.least or (self.is_loose and not _is_conversation(document, heads)):
             return []
+        if self.is_alone and 2 * sum(map(self._is_other, document.split("\n"))) >= len(heads):
+            return []
         return heads
+
+    def _is_other(self, line: str) -> bool:
+        return not self.head.match(line) and speaker_of(line) != ""
 
 
 def _forms() -> list[_Form]:
@@ -96,7 +102,7 @@ def _forms() -> list[_Form]:
         head = entry["head"]
         for name, pattern in parts.items():
             head = head.replace(f"{{{name}}}", pattern, 1).replace(f"{{{name}}}", _TABLE[name])
-        known = {"least": _FEWEST, "is_spoken": False, "is_loose": False}
+        known = {"least": _FEWEST, "is_spoken": False, "is_loose": False, "is_alone": False}
         settings = {name: entry.get(name, value) for name, value in known.items()}
         forms.append(_Form(entry["name"], re.compile(head, re.MULTILINE), **settings))
     return forms
@@ -171,22 +177,22 @@ def _is_named(head: re.Match[str]) -> bool:
 def _is_conversation(document: str, heads: Sequence[re.Match[str]]) -> bool:
     """Check whether most heads have a speaker and a message, and speakers return.
 
-    At most three need not, if they look like names and no other line begins with a time. Names that look otherwise
-    ("Lunch in the canteen") need to return more often.
+    At most three need not, if they look like names. Others need to return more often, and those behind a time that
+    begins the line, as in a timetable.
     """
     stops = [*(head.start() for head in heads[1:]), len(document)]
-    messages = sum(
-        _is_named(head) and bool(document[head.end() : stop].strip())
-        for head, stop in zip(heads, stops, strict=True)
-    )
     named = [*filter(_is_named, heads)]
+    messages = sum(
+        bool(document[head.end() : stop].strip())
+        for head, stop in zip(heads, stops, strict=True)
+        if _is_named(head)
+    )
     names = {_group(head, "speaker") for head in named} - {""}
     returns, odd = len(named) - len(names), sum(map(_is_odd, names))
-    if not names or 2 * messages <= len(heads):
-        return False
-    if not returns:
-        return not odd and len(named) <= _FEW_HEADS and len(_TIMED.findall(document)) <= len(named)
-    return 2 * odd <= returns
+    timed = sum(_TIMED.match(head.group()) is not None for head in heads)
+    is_clear = 3 * returns >= timed and 2 * odd <= returns
+    is_few = 0 < len(names) <= _FEW_HEADS
+    return len(heads) < 2 * messages and is_clear and (is_few or 0 < len(names) < len(named))
 
 
 def _is_odd(name: str) -> bool:
