@@ -61,6 +61,19 @@ FORMS: dict[str, Callable[[int, str, str], str]] = {
     "GitHub": lambda n, who, text: f"{who} commented {n + 2} days ago\n\n{text}\n",
     "GitHub, Markdown": lambda n, who, text: f"**@{who}** commented on {n + 2} Sep 2026:\n\n{text}\n",
     "GitHub, copied": lambda n, who, text: f"{who} commented last week • edited\n{text}\n",
+    "GitHub, copied, of today": lambda n, who, text: f"{who}\ncommented\non Mar {n + 2}\n{text}\n",
+    "GitHub, with an office": lambda n, who, text: (
+        f"**@{who}** (the keeper of Olm) commented {n + 2} days ago\n\n{text}\n"
+    ),
+    "GitLab": lambda n, who, text: f"{who} @ab · {n + 2} days ago\n{text}\n",
+    "Jira": lambda n, who, text: f"{who} added a comment - 02/Aug/26 8:1{n} AM\n{text}\n",
+    "a board": lambda n, who, text: f"{who} wrote on 02 Aug 2026 08:1{n}:\n{text}\n",
+    "a ticket": lambda n, who, text: f"{who}\n02 Aug 2026 08:1{n}\n{text}\n",
+    "a ticket, USA": lambda n, who, text: f"{who}\nAug 2, 2026, 8:1{n} AM\n{text}\n",
+    "Signal": lambda n, who, text: (
+        f"From: {who} (+49173555{n})\nType: incoming\nSent: Tue, 7 Jan 2025 17:2{n}:11 +0100\n"
+        f"Received: Tue, 7 Jan 2025 17:2{n}:12 +0100\n\n{text}\n"
+    ),
     "plain": lambda n, who, text: f"{who}: {text}",
     "plain, with blank lines": lambda n, who, text: f"{who.upper()}: {text}\n",
 }
@@ -70,7 +83,16 @@ SHORT_FORMS: dict[str, Callable[[int, str, str], str]] = {
     "HexChat": lambda n, who, text: f"Oct 14 10:3{n}:12 <{who}>\t{text}",
     "IRC without times": lambda n, who, text: f"<{who}> {text}",
     "WeeChat": lambda n, who, text: f"2026-10-14 10:3{n}:12\t{who}\t{text}",
+    "GitHub, with a picture and a rank": lambda n, who, text: (
+        f"@{who}\n{who} commented on Mar {n + 2}\nCollaborator\n{text}\n"
+    ),
+    "Hacker News": lambda n, who, text: f"{who} {n + 2} hours ago | next [–]\n{text}\n",
+    "Reddit": lambda n, who, text: f"{who}\n• {n + 2}h ago\n{text}\n",
 }
+NUMBERED = (
+    *("Otter", "Rev", "Descript", "Sonix", "Slack, one line", "Teams, copied", "Google Meet", "plain"),
+    *("Grain", "Slack, brackets", "Zoom, transcript"),
+)
 DIARISED: dict[str, Callable[[int, str, str], str]] = {
     "WhisperX": lambda n, who, text: f"[00:0{n}.000 --> 00:0{n}.900] {who}: {text}",
     "without times": lambda n, who, text: f"{who}: {text}",
@@ -107,6 +129,73 @@ def test_the_forms_of_irc(name: str) -> None:
 def test_diarised_speakers(name: str) -> None:
     names = {"Ann": "SPEAKER_00", "Ben": "SPEAKER_01", "Dr. Cem Ode": "SPEAKER_02"}
     assert shown(written(DIARISED[name], names)) == [f"{names[who]}: {text}" for who, text in SAID]
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+@pytest.mark.parametrize("word", ["Speaker", "Person", "User", "Sprecher"])
+def test_speakers_with_numbers_are_no_dates(name: str, word: str) -> None:
+    names = {"Ann": f"{word} 1", "Ben": f"{word} 2", "Dr. Cem Ode": f"{word} 3"}
+    assert shown(written(FORMS[name], names)) == [f"{names[who]}: {text}" for who, text in SAID]
+
+
+def test_a_time_of_its_own_is_above_more_of_the_same_speaker() -> None:
+    slack = (
+        "9:48\nhello all\nAnn Ode\n  9:49 AM\nthe quay is late\nBen Lee\n  9:50 AM\nfine with me\n9:50\n"
+        "I'll tell the town\nAnn Ode\n  9:52 AM\nwhen do we meet?\nBen Lee\n  9:53 AM\n9:30\n"
+    )
+    assert [(turn.time, turn.line) for turn in turns_of(slack)] == [
+        ("9:48", "hello all"),
+        ("9:49 AM", "Ann Ode: the quay is late"),
+        ("9:50 AM", "Ben Lee: fine with me"),
+        ("9:50", "Ben Lee: I'll tell the town"),
+        ("9:52 AM", "Ann Ode: when do we meet?"),
+        ("9:53 AM", "Ben Lee: 9:30"),
+    ]
+    assert shown(slack)[:2] == ["hello all", "Ann Ode: the quay is late"]
+
+
+def test_long_messages_of_a_ticket_belong_to_the_name_above_the_time() -> None:
+    long = "Since this morning the crane at the quay lifts every box twice, and nobody knows why it does so."
+    ticket = (
+        f"Ann Lee\n02 Aug 2024 08:14\n{long}\n\nHelp (Ben)\n02 Aug 2024 08:21\nHi Ann,\nwhich box?\n\n"
+        f"Ann Lee\n02 Aug 2024 08:29\nThe red one\n\nHelp (Ben)\n02 Aug 2024 08:40\n{long}\n"
+    )
+    assert [(turn.speaker, turn.text, turn.is_notice) for turn in turns_of(ticket)] == [
+        ("Ann Lee", long, False),
+        ("Help (Ben)", "Hi Ann, which box?", False),
+        ("Ann Lee", "The red one", False),
+        ("Help (Ben)", long, False),
+    ]
+
+
+def test_a_speaker_with_a_number_leaves_the_words_of_others_to_them() -> None:
+    call = "Ann Ode: Who asks them?\nSpeaker 3: I did.\nAnn Ode: And the price?\nSpeaker 3: Five euros.\n"
+    assert [unit.speaker for unit in extraction_units(call)] == ["Ann Ode", "Speaker 3"] * 2
+
+
+def test_what_programs_write_below_and_between_messages_is_left_out() -> None:
+    chat = (
+        "[14.05.2024 20:09] ann\nwe raised 2,310 euros (edited)\n\n{Reactions}\n🎉 (5) ❤️ (2)\n\n"
+        "[14.05.2024 20:20] ben\ni need the logo\n\n{Attachments}\nhttps://olm.example/sketch.png\n"
+        "[14.05.2024 20:21] ann\n{sic} it is here\n"
+    )
+    said = ["ann: we raised 2,310 euros", "ben: i need the logo", "ann: {sic} it is here"]
+    assert [turn.line for turn in turns_of(chat)] == said
+    thread = (
+        "ann commented on Mar 4\nIt crashes.\n\n👍\n3\n@ben ben added bug regression labels on Mar 5\n"
+        "@cem cem mentioned this issue on Mar 8\nFlush the reader #2425\nMerged\nben commented on Mar 9\n"
+        "I added three tests on Monday.\n\nben reopened this on May 11\n"
+    )
+    assert [turn.line for turn in turns_of(thread)] == [
+        "ann: It crashes.",
+        "ben: I added three tests on Monday.",
+    ]
+    irc = (
+        "17:00 <ann> #startmeeting olm weekly\n17:00 <bot> Meeting started Wed Oct  9 17:00:02 2024 UTC. The chair is "
+        "ann.\n17:01 <ben> The meeting started late.\n17:19 <ann> #endmeeting\n17:19 <bot> Meeting ended Wed Oct  9 "
+        "17:19:30 2024 UTC.\n"
+    )
+    assert [turn.line for turn in turns_of(irc) if not turn.is_notice] == ["ben: The meeting started late."]
 
 
 def test_lines_of_the_program_are_asides() -> None:
@@ -174,6 +263,16 @@ def test_a_transcript_without_full_stops_is_cut_between_two_times() -> None:
     "document",
     [
         "Day one\n\n9:00 Registration\n9:30 Welcome\n10:00 Talk of Ann Ode\n\nThe day is free. Lunch is at noon.",
+        "9:00 Registration and tea\n9:30 Opening by the mayor, main hall\n10:15 Dr A. Ode: Cranes of the north\n"
+        "11:30 Panel: Who pays for the quay?\n12:30 Lunch in the canteen\n\nThe day is free. Bring a cup.",
+        "9:00 Registration\nDownstairs.\n10:30 Coffee Break\nTea is free.\n11:00 Opening\nThe mayor speaks.\n"
+        "15:30 Coffee Break\nTea again.\n16:00 End\nWe clean up.",
+        "8:15 School\nBehind the gate.\n8:40 Market Square\nAt the fountain.\n\nThe fare is 4 euros.",
+        "10:15 Dr A. Ode: Cranes\n11:00 Prof. Lee: Wheels\n11:30 Ms Vik: The town\n\nEntry is free. Bring a cup.",
+        "Room 12 (10:30): Chess\nRoom 14 (11:00): Dance\nRoom 12 (12:00): Go\n\nThe rooms are free. Bring a cup.",
+        "Park opens again\n2 Aug 2024, 08:14\nThe park is open.\n\nBus line stops\n1 Aug 2024, 17:02\nIt is late.\n\n"
+        "Council meets\n1 Aug 2024, 09:30\nIt meets on Monday.",
+        "Ann wrote on 3 Feb 2025 14:05:\n> It is late.\nSo it is.\n\nBen wrote on 2 Feb 2025 14:05:\n> Late?\n",
         "Monday 9:00\nTuesday 10:00\nFriday 9:00\n\nThe pool is open on these days. Bring a towel.",
         "The train leaves at 10:30.\nWe met at 11:15 in Oslo.\nIt was late.",
         "Ann: 3\n\nThe rest of this page is about the bridge. It was closed. Nobody knew why. It reopened.",

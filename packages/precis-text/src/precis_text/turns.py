@@ -19,7 +19,7 @@ _WHOLE = re.compile(_TABLE["notices"]["whole"], re.IGNORECASE)
 _ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"], re.IGNORECASE)
 _PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"], re.IGNORECASE)
 _EDITED = re.compile(
-    "[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>|[ ]\\(edited\\)\\s*\\Z"
+    "[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>|[ ]\\(edited\\)[ \t]*(?m:$)"
 )
 PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"], re.MULTILINE)
 _QUOTES = re.compile(_TABLE["notices"]["quotes"], re.MULTILINE)
