@@ -28,8 +28,9 @@ _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
-NAMED = re.compile(  # "Rt. Hon. Ann Lee: ", "Ann L.: ", "Ann Lee (Minister of Trade): "
-    r"(?:[A-Z][A-Za-z]{1,4}\. ){0,2}[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?(?: \([A-Z][^()\n:.!?]{2,140}\))?:\s"
+_INITIAL = re.compile(r"[A-Z]\. ")
+NAMED = re.compile(  # "Rt. Hon. Ann Lee: ", "A. Lee: ", "Ann L.: ", "Ann Lee (Minister of Trade): "
+    r"(?:[A-Z][A-Za-z]{1,4}\. |[A-Z]\. (?=[^\W\d_a-z])){0,2}[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?(?: \([A-Z][^()\n:.!?]{2,140}\))?:\s"
 )
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
@@ -228,7 +229,7 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
 
     A single line "Word: text" is not a turn. Several lines must have that form: half of them, or a tenth if two
     speakers return. Labels such as "Subject", "Figure 1" and "Appendix A" are not speakers, nor are those of parts: a
-    line "TOP 2: Accounts".
+    line "TOP 2: Accounts". Names with an initial before them may be parts as well ("A. Fees"), or authors.
     """
     written = [line for line in lines if line.strip()]
     parts = Counter(speaker_of(line) for line in written if _PART.fullmatch(line.strip()))
@@ -236,8 +237,11 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
     speakers = Counter(name for name in map(speaker_of, written) if name not in agenda)
     if speakers.keys().isdisjoint(("Q", "F")):  # "A" answers these, and is else a letter of a list
         del speakers["A"]
+    short = {name: times for name, times in speakers.items() if _INITIAL.match(name)}
+    if 1 == max(short.values(), default=0) and not {"A", "I"}.isdisjoint(name[0] for name in short):
+        speakers -= Counter(short)
     count = speakers.total()
-    returning = sum(times > 1 for times in speakers.values())
+    returning = sum(times > 1 for name, times in speakers.items() if name not in short)
     share = _TENTH if returning > 1 else _HALF
     if count < _FEWEST or count < share * len(written):
         return frozenset()
@@ -252,7 +256,7 @@ def speaker_of(line: str) -> str:
     name = found.group().strip().removesuffix(":")
     words = name.lower().partition(" (")[0].split()
     is_label = (
-        (words[0].rstrip(".") in _LABELS and name != "A")
+        (words[0].rstrip(".") in _LABELS and name != "A" and words[0] != "a.")
         or len(words) > _MOST_WORDS
         or name[0] in _ITEM_MARKS
     )
