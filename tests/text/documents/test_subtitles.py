@@ -73,17 +73,39 @@ def test_a_line_that_happens_to_begin_like_the_last_one_is_kept_whole() -> None:
     assert found.text.startswith("No No one came.")
 
 
-def test_speech_without_full_stops_is_cut_at_breaths() -> None:
+def test_speech_without_full_stops_whose_clauses_are_not_known_is_cut_at_breaths() -> None:
     def cue(begin: float, end: float, text: str) -> str:
         return f"00:{begin:06.3f} --> 00:{end:06.3f}\n{text}\n"
 
-    one, two, three, four, five = (f"so the board met on {n} to talk of the wall" for n in "abcde")
+    one, two, three, four, five = (f"così il consiglio ha parlato del muro di {n} e basta" for n in "abcde")
     spoken = cue(0, 4, one), cue(5.5, 9, two), cue(9, 13, three), cue(13, 17, four), cue(17, 21, five)
     found = read_content("\n".join(["WEBVTT\n", *spoken]).encode())
     assert found.text.split("\n\n") == [one, f"{two} {three} {four}", five]
     units = extraction_units(found.text)
     assert len(units) == 3
     assert not any(unit.heading for unit in units)
+
+
+CLAUSES = (
+    "so the board met at the quay and it talked of the crane in the north and then it said that the wheel is old because"
+    " of the frost and the town has to pay for it so the people are not glad but the crane lifts grain for all of them"
+)
+
+
+@pytest.mark.parametrize("name", ["a.srt", "a.txt"])
+def test_speech_without_full_stops_is_divided_where_clauses_begin_not_where_cues_end(name: str) -> None:
+    words = CLAUSES.split()
+    said = [" ".join(words[at : at + 8]) for at in range(0, len(words), 8)]
+    cues = [f"{n + 1}\n00:00:{n:02},000 --> 00:00:{n + 1:02},000\n{text}\n" for n, text in enumerate(said)]
+    pane = (
+        "\n".join(cues) if name == "a.srt" else "\n".join(f"0:{n:02}\n{text}" for n, text in enumerate(said))
+    )
+    found = read_content(pane.encode(), name=name)
+    units = [unit.text for unit in extraction_units(found.text)]
+    assert " ".join(units) == CLAUSES
+    assert len(units) > 1
+    assert {unit.split()[0] for unit in units} <= {"so", "and", "but"}
+    assert times(found) == [f"0:00:{n:02}" if name == "a.srt" else f"0:{n:02}" for n in range(len(said))]
 
 
 def test_sbv_of_youtube() -> None:
@@ -340,7 +362,7 @@ def test_a_pause_of_more_than_4_seconds_begins_a_line(pause: float, between: str
 
 @pytest.mark.parametrize(("words", "is_marked"), [(60, True), (61, False)])
 def test_speech_has_full_stops_if_there_is_one_in_60_words(words: int, is_marked: bool) -> None:
-    first, second = " ".join(["so"] * 30), " ".join(["and"] * (words - 30)) + "."
+    first, second = " ".join(["xu"] * 30), " ".join(["li"] * (words - 30)) + "."
     assert (
         spoken((0.0, 1.0, first), (1.0, 2.0, second)) == f"{first}{' ' if is_marked else chr(10) * 2}{second}"
     )

@@ -22,10 +22,11 @@ from precis_text.words import unicode_words
 
 _TABLE = read_table("pauses.toml")
 # BREAKS_OFF is how a message ends that breaks off, UNHEARD what a transcript writes for words that were not heard.
-_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN, BREAKS_OFF, UNHEARD = (
+_SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN, BREAKS_OFF, UNHEARD, _NOTED = (
     re.compile(_TABLE[name], re.IGNORECASE)
     for name in (
         "sounds", "laughs", "broken_off", "unfollowed", "begun", "word_again", "pronoun_again", "breaks_off", "unheard",
+        "noted",
     )
 )  # fmt: skip
 _SMILEY = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?(?:\)+|\(+)\s*$")
@@ -120,6 +121,7 @@ class Pauses:
         Args:
             asked: the question that the text answers, so that its sentences stay; a decision keeps its "Yes", too.
         """
+        text = _NOTED.sub("", text)
         if asked:
             opened = self._opened(text)
             said = {*unicode_words(self._opening_words(text).lower())}

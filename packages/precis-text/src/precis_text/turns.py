@@ -30,7 +30,8 @@ _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
 _INITIAL = re.compile(r"[A-Z]\. ")
 NAMED = re.compile(  # "Rt. Hon. Ann Lee: ", "A. Lee: ", "Ann L.: ", "Ann Lee (Minister of Trade): "
-    r"(?:[A-Z][A-Za-z]{1,4}\. |[A-Z]\. (?=[^\W\d_a-z])){0,2}[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?(?: \([A-Z][^()\n:.!?]{2,140}\))?:\s"
+    r"(?:[A-Z][A-Za-z]{1,4}\. |[A-Z]\. (?=[^\W\d_a-z])){0,2}"
+    r"[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?(?: \([A-Z][^()\n:.!?]{2,140}\))?:\s"
 )
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
@@ -38,7 +39,7 @@ AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a n
 _PART = re.compile(rf"(?:{AGENDA}) \d{{1,2}}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
 _TIMED = re.compile(r"\d{1,2}[:.h]\d\d(?![:.]?\d)")
-_PARTICLES = frozenset("van von der den de del della di da la le el bin".split())
+_PARTICLES = frozenset(("van", "von", "der", "den", "de", "del", "della", "di", "da", "la", "le", "bin"))
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
 _PIECE = 17  # least words of a piece of a transcript without them, more than a heading has
@@ -238,7 +239,7 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
     if speakers.keys().isdisjoint(("Q", "F")):  # "A" answers these, and is else a letter of a list
         del speakers["A"]
     short = {name: times for name, times in speakers.items() if _INITIAL.match(name)}
-    if 1 == max(short.values(), default=0) and not {"A", "I"}.isdisjoint(name[0] for name in short):
+    if max(short.values(), default=0) == 1 and not {"A", "I"}.isdisjoint(name[0] for name in short):
         speakers -= Counter(short)
     count = speakers.total()
     returning = sum(times > 1 for name, times in speakers.items() if name not in short)
@@ -263,12 +264,13 @@ def speaker_of(line: str) -> str:
     return "" if is_label else name
 
 
-def without_stamps(document: str, turns: Sequence[Turn]) -> str:
+def without_stamps(document: str, turns: Sequence[Turn], *, in_pieces: bool = True) -> str:
     """Replace the stamps of turns without speakers by spaces, since sentences cross them; offsets stay valid.
 
-    Where nothing ends like a sentence, a blank line remains after every 17 words or more.
+    Where nothing ends like a sentence, a blank line remains after every 17 words or more, if it is wanted `in_pieces`.
     """
-    is_marked = sum(turn.text.count(mark) for turn in turns for mark in _STOPS) > len(turns) / _TURNS_A_STOP
+    stops = sum(turn.text.count(mark) for turn in turns for mark in _STOPS)
+    is_marked = not in_pieces or stops > len(turns) / _TURNS_A_STOP
     parts, done, words = [], 0, 0
     for turn in turns:
         text = document[turn.body : turn.stop]

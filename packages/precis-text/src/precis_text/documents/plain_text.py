@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from precis_text.documents.passages import Passages, Writer
 from precis_text.language import language_of
 from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_quotes, without_stamps
+from precis_text.unmarked_speech import language_of_unmarked
 from precis_text.word_patterns import WordPatterns
 
 _DIVIDED = re.compile(
@@ -150,7 +151,8 @@ def _noted(writer: Writer, notices: int) -> Passages:
 
 def _spoken(text: str, turns: Sequence[Turn], notices: int) -> Passages:
     """Return a transcript without speakers: each piece between two stamps has a time."""
-    blanked, writer, done = without_stamps(text, turns), Writer(), 0
+    blanked = without_stamps(text, turns, in_pieces=not language_of_unmarked(text))
+    writer, done = Writer(), 0
     writer.add(blanked[: turns[0].start].strip())
     between = "\n\n"
     for turn in turns:

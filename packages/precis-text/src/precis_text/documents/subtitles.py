@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +16,7 @@ from precis_text.documents.file_kinds import BEGINNING, begins_with_cue
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
 from precis_text.text_files import NotTextError, decode_marked, decode_text
+from precis_text.unmarked_speech import language_of_unmarked
 
 _ARROW = "-->"  # between the times of a cue
 _SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")  # [applause]
@@ -48,9 +50,9 @@ def read(content: bytes) -> Passages:
     text, note = _decoded(content)
     said, sounds = _without_sounds([*_added(cues_of(text))])
     writer = Writer()
-    words = sum(len(line.split()) for cue in said for _, line in cue.lines)
-    stops = sum(len(_STOPS.findall(line)) for cue in said for _, line in cue.lines)
-    _write(writer, said, is_marked=stops * _WORDS_A_STOP >= words)
+    spoken = " ".join(line for cue in said for _, line in cue.lines)
+    is_marked = len(_STOPS.findall(spoken)) * _WORDS_A_STOP >= len(spoken.split())
+    _write(writer, said, is_marked=is_marked, piece=sys.maxsize if language_of_unmarked(spoken) else _PIECE)
     writer.leave_out("title and copyright", ttml_metadata(text))
     if note:
         writer.notes.append(note)
@@ -124,11 +126,12 @@ def _without_sounds(said: list[_Said]) -> tuple[list[_Said], int]:
     return [cue for cue in kept if cue.lines], sounds
 
 
-def _write(writer: Writer, said: list[_Said], *, is_marked: bool) -> None:
+def _write(writer: Writer, said: list[_Said], *, is_marked: bool, piece: int) -> None:
     """Write the cues: a pause or another speaker begins a line.
 
     Args:
         is_marked: whether sentences end in full stops; else a breath, or enough words, ends a piece.
+        piece: how many words are enough; none are where `unmarked_speech` divides them.
     """
     ended, voice, words, line = 0.0, "", 0, ""
     for cue in said:
@@ -138,7 +141,7 @@ def _write(writer: Writer, said: list[_Said], *, is_marked: bool) -> None:
         first = lines[0]
         is_new = pause > _PAUSE or _begins_turn(first[1]) or first[0] not in ("", voice)
         between = "\n" if is_new else " "
-        if not is_marked and (words >= _PIECE or (words >= _FEWEST and (pause > _BREATH or is_new))):
+        if not is_marked and (words >= piece or (words >= _FEWEST and (pause > _BREATH or is_new))):
             between = "\n\n"
         text, voice = _joined(lines, voice)
         line = f"{'' if is_new else line} {text}".rpartition("\n")[2].strip()
