@@ -581,6 +581,9 @@ def test_an_answer_keeps_its_sentences_and_loses_its_yes_before_a_statement() ->
     told = partial(Pauses("en").told, asked="Where is the old boat?")
     assert told("Yes, we sold the old boat.") == "We sold the old boat."
     assert told("Yes, we did.") == "Yes, we did."
+    assert told("#agreed we sell the old boat.") == "we sell the old boat."
+    assert told("#agreed.") == "#agreed."
+    assert told("#Topic of the day is the old boat.") == "#Topic of the day is the old boat."
     assert told("Yes, but only the old boat.") == "Yes, but only the old boat."
     assert (
         Pauses("en").told("Right, it is the next house.", asked="Left or right?")

@@ -259,6 +259,33 @@ def test_a_text_with_an_answered_mail_in_it_is_a_mail(old: str) -> None:
     assert found.notes[-1] == "read as a mail"
 
 
+FIRST = "From: Ann Ode <ann@olm.example>\nTo: all\nDate: Mon, 3 Feb 2025 19:12:40 +0000\nSubject: Re: The pipe\n\n"
+SECOND = "From: Ben Lee <ben@olm.example>\nDate: {}\nSubject: Re: The pipe\n\n"
+
+
+@pytest.mark.parametrize(
+    ("date", "is_own"),
+    [
+        ("Tue, 4 Feb 2025 08:30:02 +0000", True),
+        ("Mon, 3 Feb 2025 20:00:00 +0000", True),
+        ("Mon, 3 Feb 2025 20:00:00 +0100", False),  # 19:00 in the other zone
+        ("Sun, 2 Feb 2025 08:30:02 +0000", False),
+        ("Tue, 4 Feb 2025 08:30", False),  # of a zone that is not known
+        ("Tuesday, 4 February 2025 8:30 AM", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.eml"])
+def test_a_later_mail_below_is_no_quotation(date: str, is_own: bool, name: str) -> None:
+    thread = (
+        f"{FIRST}We dig it ourselves.\n\n--\nAnn Ode\nPlot 17\n\n{SECOND.format(date)}Ann wrote:\n"
+        "> We dig it ourselves.\n\nAgreed, on Monday at nine.\n\n--\nBen Lee\n"
+    )
+    found = read_content(thread.encode(), name=name)
+    later = "\n\nAgreed, on Monday at nine." if is_own else ""
+    assert found.text == f"The pipe\n\nWe dig it ourselves.{later}"
+    assert "signature left out" in found.notes
+
+
 def test_lines_of_a_head_that_no_mail_has_stay() -> None:
     memo = "To: All\nFrom: Ann Lee\nSummary: It opens at eight.\nDate: 2 May\nSubject: The quay\nAction: Ben paints it."
     found = read_content(f"{memo}\n\nIt is new.".encode(), name="a.txt")

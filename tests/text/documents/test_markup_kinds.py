@@ -679,6 +679,24 @@ def test_the_lines_of_long_markdown_are_found_in_time(text: str) -> None:
     assert time.process_time() - began < 20
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ("**Describe the bug**\nThe mill stops.\n\n__Expected__\n“It turns.”", "Describe the bug\n\nThe mill stops.\n\n"
+         "Expected\n\n“It turns.”"),
+        ("**Ann:**\nThe mill stops.", "Ann: The mill stops."),
+        ("**Ann Lee**\nruns the mill.", "Ann Lee runs the mill."),
+        ("**Ann** and **Ben**\nRun it.", "Ann and Ben Run it."),
+        ("They met\n**Ann Lee**\nIn Olm.", "They met Ann Lee In Olm."),
+        ("**The mill**\n---\nIt stops.", "The mill\n\nIt stops."),
+    ],
+)  # fmt: skip
+def test_a_bold_line_above_text_is_a_line_of_its_own(given: str, text: str) -> None:
+    found = markdown.read(given.encode())
+    assert found.text == text
+    assert found.places[-1].line == given.count("\n") + 1
+
+
 def test_an_empty_task_does_not_take_the_next_line() -> None:
     assert markdown.read(b"- [ ]\n- [x] done\n").text == "- ☑ done"
 

@@ -87,8 +87,8 @@ def test_speech_without_full_stops_whose_clauses_are_not_known_is_cut_at_breaths
 
 
 CLAUSES = (
-    "so the board met at the quay and it talked of the crane in the north and then it said that the wheel is old because"
-    " of the frost and the town has to pay for it so the people are not glad but the crane lifts grain for all of them"
+    "so the board met at the quay and it talked of the crane in the north and then it said that the wheel is old "
+    "because of the frost and the town has to pay for it so the people are not glad but the crane lifts grain for all"
 )
 
 

@@ -295,6 +295,7 @@ class _Mail:
             lines,
             forward=self._forward,
             subject=self.subject if self._answers else "",
+            sent=f"Date: {self._message.get('date', '')}",
             newsletter=self._newsletter
             or bool(re.search("unsubscribe|abmelden|abbestellen|désabonner", body.text, re.I)),
         )

@@ -4,6 +4,7 @@ Lines are judged one by one, so that answers between quotations stay:
 
     > ...                    a quotation, and "On Monday Ann wrote:" above it
     From: ... Sent: ...      the header of the answered mail: all behind it is quoted
+    From: ... Date: ...      of a later mail, in a thread whose oldest mail is above: a mail of its own
     On ... wrote:            without ">" behind it: all behind it is quoted, if it is not a line of prose
     --                       the signature follows
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from email.header import Header
+from email.utils import mktime_tz, parsedate_tz
 from functools import cache
 
 from precis_text.documents.passages import CUT
@@ -34,6 +36,9 @@ _LABEL = re.compile(r"[*>\s]*([^\W\d][^:：\n]{0,28}?)\*?\s?[:：]\*?\s*(\S.*)")
 _LABELLED = re.compile(r"[*\s]*[^\W\d][^:：\n]{0,28}[:：]")
 _FEWEST_NAMED = 3  # kinds of labels of a header
 _DATE = re.compile(r"\d{4}|\d{1,2}[.:/-]\d{2}")
+_ZONED = re.compile(
+    r"\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC)\b"
+)  # two times without a zone may be of two zones
 _QUOTE = re.compile(r"\s{0,3}>")
 _CLOCK = re.compile(r"(?<![\d.:])\d{1,2}[:h]\d{2}(?!\d)")
 _OF_A_MAIL = re.compile(rf"\S@\S|(?<!\d)(?:199|20\d)\d(?!\d)|{_CLOCK.pattern}")
@@ -101,7 +106,20 @@ def as_mail(text: str) -> str:
         return ""
     named = next((line for line in lines[:head] if is_headed and _pattern("subject").match(line)), ":")
     subject = Header(re.split("[:：]", named, maxsplit=1)[1].strip(), "utf-8").encode(maxlinelen=0)
-    return f"Subject: {subject}\nContent-Type: text/plain; charset=utf-8\n\n" + "\n".join(body)
+    sent = next((line for line in lines[:head] if is_headed and _time_of([line])), "Date:")
+    return (
+        f"Subject: {subject}\nDate:{sent.partition(':')[2]}\nContent-Type: text/plain; charset=utf-8\n\n"
+        + "\n".join(body)
+    )
+
+
+def _time_of(header: list[str]) -> int:
+    """Return the seconds at which a mail was sent that names its time with a zone, or 0."""
+    times = [
+        line.partition(":")[2] for line in header if _pattern("sent").match(line) and _ZONED.search(line)
+    ]
+    parsed = parsedate_tz(times[0]) if times else None
+    return mktime_tz(parsed) if parsed else 0
 
 
 def _labels(lines: list[str]) -> set[str]:
@@ -147,7 +165,7 @@ def _is_prose(lines: list[str]) -> bool:
 
 
 def foreign_lines(
-    lines: list[str], *, forward: bool, subject: str = "", newsletter: bool = False
+    lines: list[str], *, forward: bool, subject: str = "", newsletter: bool = False, sent: str = ""
 ) -> list[str]:
     """Say of each line what it is: "" for the sender's own.
 
@@ -156,7 +174,18 @@ def foreign_lines(
         forward: the mail passes on another one, which is then a part of it.
         subject: the mail's, without signs of an answer.
         newsletter: look for the frame of a newsletter too.
+        sent: the line "Date: ..." of the mail, or "".
     """
+    own = _later_mail(lines, sent) if _time_of([sent]) else len(lines)
+    if own < len(lines) and not forward:
+        head = lines[own : own + lines[own:].index("")] if "" in lines[own:] else lines[own:]
+        sent = next(line for line in head if _time_of([line]))
+        parts = (lines[:own], ""), (lines[own + len(head) :], sent)
+        first, later = (
+            foreign_lines(part, forward=False, subject=subject, newsletter=newsletter, sent=at)
+            for part, at in parts
+        )
+        return [*first, *[PROGRAM] * len(head), *later]
     kinds = [QUOTED if _QUOTE.match(line) else "" for line in lines]
     end = len(lines) if forward else _old_mail(lines, kinds, subject)
     kinds[end:] = [QUOTED] * (len(lines) - end)
@@ -167,6 +196,15 @@ def foreign_lines(
             kinds[place] = PROGRAM
     _mark_paragraphs(lines, kinds, newsletter=newsletter)
     return [kind if line.strip() else "" for kind, line in zip(kinds, lines, strict=True)]
+
+
+def _later_mail(lines: list[str], sent: str) -> int:
+    """Return the line at which the header of a mail begins that was sent later, or the number of lines."""
+    for place, line in enumerate(lines):
+        if _pattern("from").match(line) and place and not lines[place - 1].strip():
+            if _time_of(lines[place : place + 6]) > _time_of([sent]):
+                return place
+    return len(lines)
 
 
 def _old_mail(lines: list[str], kinds: list[str], subject: str) -> int:

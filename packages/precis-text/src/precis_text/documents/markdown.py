@@ -33,6 +33,10 @@ _CALLOUT = re.compile(r"^([ \t]*(?:>[ \t]*)+)\[!\w+\][+-]?[ \t]*(.*)$", re.MULTI
 _ANCHOR = re.compile(r"[ \t]+\^[a-zA-Z0-9-]{1,40}[ \t]*$", re.MULTILINE)
 _TASK = re.compile(r"^([ \t]*(?:[-*+]|\d+[.)])\s+)\[([ xX/-])\](?:[ \t]|$)", re.MULTILINE)
 _TAG_LINE = re.compile(r"^(?:#[\w/-]+[ \t]*)+$", re.MULTILINE)
+# A bold line above text, as in issues: "**Describe the bug**"; not "**Ann:**", nor the beginning of a sentence
+_BOLD_LINE = re.compile(
+    r"((?:\A|\n[ \t]*\n)(\*\*|__)(?![\s*_])[^\n*_]{0,80}[^\s*_:,]\2)[ \t]*(?=\n[\"'“„«¿¡(]?[A-ZÀ-ÞА-Я0-9])"
+)
 _HIGHLIGHT = re.compile(r"==(?=\S)([^=\n]+?)(?<=\S)==")
 _NOTE_MARK = re.compile(r"\[\^[^\]\s]{1,40}\](?!:)")
 _RAISED = re.compile(r"(\w{0,12})\^([^\s^]{1,12})\^")
@@ -184,7 +188,7 @@ def _without_marks(text: str, writer: Writer) -> str:
     text = _RAISED.sub(
         lambda found: found[1] + (raised_text(found[2], found[1]) or ""), _LOWERED.sub(r"\1", text)
     )
-    text = _CALLOUT.sub(rf"\1\2{_ADDED}\n\1", text)
+    text = _BOLD_LINE.sub(rf"\1{_ADDED}\n", _CALLOUT.sub(rf"\1\2{_ADDED}\n\1", text))
     text = _TASK.sub(lambda task: task[1] + ("☑ " if task[2] in "xX" else ""), text)
     text = _PLACEHOLDER.sub(r"\<", text)
     return _NOTE.sub("", _HIGHLIGHT.sub(r"\1", text))
