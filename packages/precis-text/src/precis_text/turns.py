@@ -18,9 +18,7 @@ _LABELS = frozenset(_TABLE["labels"]["words"].split())
 _WHOLE = re.compile(_TABLE["notices"]["whole"], re.IGNORECASE)
 _ENCRYPTED = re.compile(_TABLE["notices"]["encrypted"], re.IGNORECASE)
 _PROGRAM_WORDS = re.compile(_TABLE["notices"]["words"], re.IGNORECASE)
-_EDITED = re.compile(
-    "[\u200e\u200f]|<(?:This message was edited|Diese Nachricht wurde bearbeitet)>|[ ]\\(edited\\)[ \t]*(?m:$)"
-)
+_EDITED = re.compile(_TABLE["notices"]["edited"], re.MULTILINE)
 PROGRAM_LINES = re.compile(_TABLE["notices"]["lines"], re.MULTILINE)
 _QUOTES = re.compile(_TABLE["notices"]["quotes"], re.MULTILINE)
 _POST_ENDS = re.compile(r"\s*(?:#\d|_{10}|\Z)")
@@ -29,17 +27,14 @@ _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
 _INITIAL = re.compile(r"[A-Z]\. ")
-NAMED = re.compile(  # "Rt. Hon. Ann Lee: ", "A. Lee: ", "Ann L.: ", "Ann Lee (Minister of Trade): "
-    r"(?:[A-Z][A-Za-z]{1,4}\. |[A-Z]\. (?=[^\W\d_a-z])){0,2}"
-    r"[^\s:.!?][^\n:.!?]{0,39}(?:(?<= [A-Z])\.)?(?: \([A-Z][^()\n:.!?]{2,140}\))?:\s"
-)
+NAMED = re.compile(_TABLE["named"])
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
 AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a number; "User 1" speaks
 _PART = re.compile(rf"(?:{AGENDA}) \d{{1,2}}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
 _TIMED = re.compile(r"\d{1,2}[:.h]\d\d(?![:.]?\d)")
-_PARTICLES = frozenset(("van", "von", "der", "den", "de", "del", "della", "di", "da", "la", "le", "bin"))
+_ODD = re.compile(_TABLE["odd"])
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
 _PIECE = 17  # least words of a piece of a transcript without them, more than a heading has
@@ -78,43 +73,28 @@ class _Form:
     least: int = _FEWEST
     is_spoken: bool = False
     is_loose: bool = False
-    is_alone: bool = False
 
     def heads(self, document: str) -> list[re.Match[str]]:
         """Return the heads in a document; none if it does not have this form."""
         heads = [head for head in self.head.finditer(document) if _is_head(head)]
         if len(heads) < self.least or (self.is_loose and not _is_conversation(document, heads)):
             return []
-        if self.is_alone and 2 * sum(map(self._is_other, document.split("\n"))) >= len(heads):
-            return []
         return heads
-
-    def _is_other(self, line: str) -> bool:
-        return not self.head.match(line) and speaker_of(line) != ""
 
 
 def _forms() -> list[_Form]:
-    parts = {
-        "time": f"(?P<time>{_TABLE['time']})",
-        "date": _TABLE["date"],
-        "speaker": f"(?P<speaker>{_TABLE['speaker']})",
-    }
     forms = []
     for entry in _TABLE["forms"]:
         head = entry["head"]
-        for name, pattern in parts.items():
-            head = head.replace(f"{{{name}}}", pattern, 1).replace(f"{{{name}}}", _TABLE[name])
-        known = {"least": _FEWEST, "is_spoken": False, "is_loose": False, "is_alone": False}
-        settings = {name: entry.get(name, value) for name, value in known.items()}
-        forms.append(_Form(entry["name"], re.compile(head, re.MULTILINE), **settings))
+        for name in ("time", "date", "speaker"):
+            pattern = _TABLE[name]
+            head = head.replace(f"{{{name}}}", f"(?P<{name}>{pattern})", 1).replace(f"{{{name}}}", pattern)
+        forms.append(_Form(**{**entry, "head": re.compile(head, re.MULTILINE)}))
     return forms
 
 
 _FORMS = _forms()
-_STAMP = re.compile(
-    r"\d[:.h]\d\d|speaker|comment(?:ed)?\b|replied |[hdmnry]s? ago\b|^<[^\s>][^\n>]{0,40}> |spk_\d|^#\d",
-    re.M | re.I,
-)
+_STAMP = re.compile(_TABLE["stamp"], re.MULTILINE | re.IGNORECASE)
 
 
 def turns_of(document: str) -> list[Turn]:
@@ -183,24 +163,19 @@ def _is_conversation(document: str, heads: Sequence[re.Match[str]]) -> bool:
     begins the line, as in a timetable.
     """
     stops = [*(head.start() for head in heads[1:]), len(document)]
-    named = [*filter(_is_named, heads)]
-    messages = sum(
-        bool(document[head.end() : stop].strip())
+    said = [
+        document[head.end() : stop].strip()
         for head, stop in zip(heads, stops, strict=True)
         if _is_named(head)
-    )
-    names = {_group(head, "speaker") for head in named} - {""}
-    returns, odd = len(named) - len(names), sum(map(_is_odd, names))
+    ]
+    names = {_group(head, "speaker") for head in heads} - {""}
+    returns, odd = len(said) - len(names), sum(_ODD.search(name) is not None for name in names)
     timed = sum(_TIMED.match(head.group()) is not None for head in heads)
     is_clear = 3 * returns >= timed and 2 * odd <= returns
     is_few = 0 < len(names) <= _FEW_HEADS
-    return len(heads) < 2 * messages and is_clear and (is_few or 0 < len(names) < len(named))
-
-
-def _is_odd(name: str) -> bool:
-    """Check whether a speaker's name looks like another line: a comma, or a small letter begins a word of several."""
-    words = [word for word in name.split() if word not in _PARTICLES]
-    return "," in name or (len(words) > 1 and any(word[0].islower() for word in words))
+    return (
+        len(heads) < 2 * (len(said) - said.count("")) and is_clear and (is_few or 0 < len(names) < len(said))
+    )
 
 
 def _group(head: re.Match[str], name: str) -> str:
@@ -210,7 +185,7 @@ def _group(head: re.Match[str], name: str) -> str:
 def _turn(document: str, form: _Form, head: re.Match[str], stop: int, before: str) -> Turn:
     said = without_quotes(_EDITED.sub("", document[head.end() : stop]), document[: head.start()])
     text = " ".join(PROGRAM_LINES.sub("", said).split())
-    again = _group(head, "again")  # a time above more of the last speaker
+    start, again = head.start(), _group(head, "again")  # a time above more of the last speaker
     speaker = _group(head, "label") or _group(head, "speaker") or (before if again else "")
     is_unnamed = not (speaker or again or form.is_spoken)
     is_notice = _group(head, "program") != "" or is_unnamed or _WHOLE.fullmatch(text) is not None
@@ -219,10 +194,8 @@ def _turn(document: str, form: _Form, head: re.Match[str], stop: int, before: st
         is_notice = _ENCRYPTED.search(text) is not None or (
             is_marked and _PROGRAM_WORDS.search(text) is not None
         )
-    stop = head.start() + len(document[head.start() : stop].rstrip())
-    return Turn(
-        head.start(), stop, head.end(), text, speaker, _group(head, "time") or again, is_notice or not text
-    )
+    stop = start + len(document[start:stop].rstrip())
+    return Turn(start, stop, head.end(), text, speaker, _group(head, "time") or again, is_notice or not text)
 
 
 def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:

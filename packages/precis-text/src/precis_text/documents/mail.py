@@ -30,6 +30,7 @@ from precis_text.documents.mail_quotes import (
     is_reply,
     is_stub,
     plain_subject,
+    sent_at,
 )
 from precis_text.documents.passages import Passages, Writer
 from precis_text.errors import UserError
@@ -295,7 +296,7 @@ class _Mail:
             lines,
             forward=self._forward,
             subject=self.subject if self._answers else "",
-            sent=f"Date: {self._message.get('date', '')}",
+            sent=sent_at([f"Date: {self._message.get('date', '')}"]),
             newsletter=self._newsletter
             or bool(re.search("unsubscribe|abmelden|abbestellen|désabonner", body.text, re.I)),
         )

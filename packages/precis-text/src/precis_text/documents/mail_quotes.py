@@ -16,6 +16,7 @@ from collections import Counter
 from email.header import Header
 from email.utils import mktime_tz, parsedate_tz
 from functools import cache
+from itertools import pairwise
 
 from precis_text.documents.passages import CUT
 from precis_text.tables import read_table
@@ -106,19 +107,17 @@ def as_mail(text: str) -> str:
         return ""
     named = next((line for line in lines[:head] if is_headed and _pattern("subject").match(line)), ":")
     subject = Header(re.split("[:：]", named, maxsplit=1)[1].strip(), "utf-8").encode(maxlinelen=0)
-    sent = next((line for line in lines[:head] if is_headed and _time_of([line])), "Date:")
+    sent = next((line for line in lines[:head] if is_headed and sent_at([line])), "Date:")
     return (
         f"Subject: {subject}\nDate:{sent.partition(':')[2]}\nContent-Type: text/plain; charset=utf-8\n\n"
         + "\n".join(body)
     )
 
 
-def _time_of(header: list[str]) -> int:
-    """Return the seconds at which a mail was sent that names its time with a zone, or 0."""
-    times = [
-        line.partition(":")[2] for line in header if _pattern("sent").match(line) and _ZONED.search(line)
-    ]
-    parsed = parsedate_tz(times[0]) if times else None
+def sent_at(header: list[str]) -> int:
+    """Return the seconds at which a mail was sent whose header names its time with a zone; 0 for others."""
+    found = next((line for line in header if _pattern("sent").match(line) and _ZONED.search(line)), "")
+    parsed = parsedate_tz(found.partition(":")[2])
     return mktime_tz(parsed) if parsed else 0
 
 
@@ -165,7 +164,7 @@ def _is_prose(lines: list[str]) -> bool:
 
 
 def foreign_lines(
-    lines: list[str], *, forward: bool, subject: str = "", newsletter: bool = False, sent: str = ""
+    lines: list[str], *, forward: bool, subject: str = "", newsletter: bool = False, sent: int = 0
 ) -> list[str]:
     """Say of each line what it is: "" for the sender's own.
 
@@ -174,18 +173,22 @@ def foreign_lines(
         forward: the mail passes on another one, which is then a part of it.
         subject: the mail's, without signs of an answer.
         newsletter: look for the frame of a newsletter too.
-        sent: the line "Date: ..." of the mail, or "".
+        sent: when the mail was sent, in seconds; 0 if that is not known. One below that is later is a part, too.
     """
-    own = _later_mail(lines, sent) if _time_of([sent]) else len(lines)
-    if own < len(lines) and not forward:
-        head = lines[own : own + lines[own:].index("")] if "" in lines[own:] else lines[own:]
-        sent = next(line for line in head if _time_of([line]))
-        parts = (lines[:own], ""), (lines[own + len(head) :], sent)
-        first, later = (
-            foreign_lines(part, forward=False, subject=subject, newsletter=newsletter, sent=at)
-            for part, at in parts
-        )
-        return [*first, *[PROGRAM] * len(head), *later]
+    starts, kinds = [0], list[str]()
+    for place in range(1, 0 if forward else len(lines)):
+        is_headed = not lines[place - 1].strip() and _pattern("from").match(lines[place])
+        if is_headed and (at := sent_at(lines[place : place + 6])) > sent > 0:
+            starts.append(place)
+            sent = at
+    for start, stop in pairwise([*starts, len(lines)]):
+        body = next((at for at in range(start, stop) if not lines[at].strip()), stop) if start else 0
+        kinds += [PROGRAM] * (body - start)
+        kinds += _kinds(lines[body:stop], forward=forward, subject=subject, newsletter=newsletter)
+    return kinds
+
+
+def _kinds(lines: list[str], *, forward: bool, subject: str, newsletter: bool) -> list[str]:
     kinds = [QUOTED if _QUOTE.match(line) else "" for line in lines]
     end = len(lines) if forward else _old_mail(lines, kinds, subject)
     kinds[end:] = [QUOTED] * (len(lines) - end)
@@ -196,15 +199,6 @@ def foreign_lines(
             kinds[place] = PROGRAM
     _mark_paragraphs(lines, kinds, newsletter=newsletter)
     return [kind if line.strip() else "" for kind, line in zip(kinds, lines, strict=True)]
-
-
-def _later_mail(lines: list[str], sent: str) -> int:
-    """Return the line at which the header of a mail begins that was sent later, or the number of lines."""
-    for place, line in enumerate(lines):
-        if _pattern("from").match(line) and place and not lines[place - 1].strip():
-            if _time_of(lines[place : place + 6]) > _time_of([sent]):
-                return place
-    return len(lines)
 
 
 def _old_mail(lines: list[str], kinds: list[str], subject: str) -> int:

@@ -20,12 +20,10 @@ from precis_text.documents.character_sets import decode
 from precis_text.documents.html_text import write_page
 from precis_text.documents.passages import Passages, Place, Writer
 from precis_text.documents.superscripts import raised_text
+from precis_text.tables import read_table
 
-_FRONT_MATTER = re.compile(
-    r"\A(?:---[ \t]*\n(?=(?:\s|#[^\n]*\n)*[\"'\w.-]+[ \t]*:)(?:.*?\n)??(?:---|\.\.\.)|"
-    r"\+\+\+[ \t]*\n.*?\n\+\+\+|;;;[ \t]*\n.*?\n;;;)[ \t]*(?:\n|\Z)",
-    re.DOTALL,
-)
+_TABLE = read_table("documents/markdown.toml")
+_FRONT_MATTER = re.compile(_TABLE["front_matter"], re.DOTALL)
 _REMARK = re.compile(r"(?<!\S)%%(?!%)|%%(?!\S)")  # the beginning or the end of one of Obsidian's
 _EMBEDDED = re.compile(r"!\[\[[^\[\]\n]{1,300}\]\]")
 _WIKI = re.compile(r"\[\[([^\[\]\n|]{1,300})(?:\|([^\[\]\n]{1,300}))?\]\]")
@@ -33,21 +31,14 @@ _CALLOUT = re.compile(r"^([ \t]*(?:>[ \t]*)+)\[!\w+\][+-]?[ \t]*(.*)$", re.MULTI
 _ANCHOR = re.compile(r"[ \t]+\^[a-zA-Z0-9-]{1,40}[ \t]*$", re.MULTILINE)
 _TASK = re.compile(r"^([ \t]*(?:[-*+]|\d+[.)])\s+)\[([ xX/-])\](?:[ \t]|$)", re.MULTILINE)
 _TAG_LINE = re.compile(r"^(?:#[\w/-]+[ \t]*)+$", re.MULTILINE)
-# A bold line above text, as in issues: "**Describe the bug**"; not "**Ann:**", nor the beginning of a sentence
-_BOLD_LINE = re.compile(
-    r"((?:\A|\n[ \t]*\n)(\*\*|__)(?![\s*_])[^\n*_]{0,80}[^\s*_:,]\2)[ \t]*(?=\n[\"'“„«¿¡(]?[A-ZÀ-ÞА-Я0-9])"
-)
+_BOLD_LINE = re.compile(_TABLE["bold_line"])
 _HIGHLIGHT = re.compile(r"==(?=\S)([^=\n]+?)(?<=\S)==")
 _NOTE_MARK = re.compile(r"\[\^[^\]\s]{1,40}\](?!:)")
 _RAISED = re.compile(r"(\w{0,12})\^([^\s^]{1,12})\^")
 _LOWERED = re.compile(r"(?<=[A-Za-z])~(\d{1,3})~")
 _PLACEHOLDER = re.compile(r"<(?=[^\s<>@]{1,60}@[^\s<>@.]{1,60}>)")  # "<office@archive>" is no address
 _NOTE = re.compile(r"^\[\^[^\]\s]{1,40}\]:[ \t]*", re.MULTILINE)
-_CODE = re.compile(
-    r"(^(?P<fence>`{3,}|~{3,}).*?^(?P=fence)[`~]*[ \t]*$|(?<!`)(?P<ticks>`+)(?!`)(?:(?!\n\s*\n).){1,2000}?(?"
-    r"<!`)(?P=ticks)(?!`))",
-    re.M | re.S,
-)
+_CODE = re.compile(_TABLE["code"], re.MULTILINE | re.DOTALL)
 _TAG = re.compile(r"</?([a-zA-Z][\w-]*)((?:\s[^<>]*)?)/?>|<!--.*?-->|<[?!][^<>]*>", re.DOTALL)
 _BEGINNING = re.compile(rf"{_TAG.pattern}|(?:^|(?<=>))[^\w<\n]*(?=\w)", re.DOTALL | re.MULTILINE)
 _ADDED, _REMOVED = "\ue010", "\ue011"  # a line end that is not in the file, and one that is only there
@@ -56,14 +47,7 @@ _AS_MARK, _AS_NUMBER = str.maketrans("0123456789", _DIGITS), str.maketrans(_DIGI
 _MARK, _OURS = re.compile(f"[{_DIGITS}]+"), re.compile(f"[{_DIGITS}{_ADDED}{_REMOVED}]")
 _WORD, _NEAR = re.compile(r"\w+"), 9
 _VOID = frozenset(("br", "hr", "img", "wbr", "source", "input"))
-_TAGS = _VOID | frozenset([
-    "a", "abbr", "article", "aside", "audio", "b", "big", "blockquote", "body", "caption", "center", "cite", "code",
-    "col", "colgroup", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "font",
-    "footer", "h1", "h2", "h3", "h4", "h5", "h6", "head", "header", "hr", "html", "i", "iframe", "ins", "kbd",
-    "label", "li", "main", "mark", "nav", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp",
-    "script", "section", "small", "span", "strike", "strong", "style", "sub", "summary", "sup", "svg", "table",
-    "tbody", "td", "tfoot", "th", "thead", "tr", "tt", "u", "ul", "var", "video",
-])  # fmt: skip
+_TAGS = _VOID | frozenset(_TABLE["tags"].split())
 
 
 def read(content: bytes) -> Passages:
