@@ -31,16 +31,11 @@ _SOUNDS, _LAUGHS, _BROKEN_OFF, _UNFOLLOWED, _BEGUN, _WORD_AGAIN, _PRONOUN_AGAIN,
 )  # fmt: skip
 _SMILEY = re.compile(r"(?<=[^\W\d]|[.!?…])\s+[:=]['’]?-?(?:\)+|\(+)\s*$")
 _CUT = re.compile(r"(?:\s-|\s?[–—])+$")
-_TAIL = re.compile(
-    r"(?<=\w)(?<!\bso)(?<!\bwell)(?<!\bright)\s?,\s(?:so|and|but)(?=\s?\.?$)"
-)  # "That is our aim, so."
+_TAIL = re.compile(_TABLE["tail"])  # "That is our aim, so."
 _WORD = r"[^\W\d_][\w'’]*+"
 _AGAIN = re.compile(rf"\b({_WORD}(?: {_WORD}){{0,4}})(?:{_TABLE['broken_off']}\s*\1\b)+", re.IGNORECASE)
 _ADDED = rf"((?: (?:{_TABLE['emphases']}))?)"
-_ANEW = re.compile(  # a sentence that begins anew: "I saw—I really saw"
-    rf"(?:^|(?<=[.!?…] ))({_WORD}(?: {_WORD}){{0,4}})((?: {_WORD}){{1,5}})(?: [-–—] |—)\1{_ADDED}\2(?![\w'’-])",
-    re.I,
-)
+_ANEW = re.compile(_TABLE["anew"].format(word=_WORD, added=_ADDED), re.I)  # "I saw—I really saw"
 _PAUSED = re.compile(_TABLE["paused"].format(word=_WORD), re.I)  # "Long naps, uh, long naps help"
 _JOINED = re.compile(_TABLE["joined"].format(word=_WORD), re.I)  # "We need to and we need to decide"
 _TWICE = re.compile(rf"(?<![\w'’-])({_WORD}(?: {_WORD}){{1,5}}?)(?:(?:\s?,| [-–])? \1(?![\w'’-]))+", re.I)

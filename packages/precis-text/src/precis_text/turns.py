@@ -26,7 +26,6 @@ _DATE = re.compile(_TABLE["date"])
 _LONGEST_NOTICE = 40  # words
 _LEAST_SHARE = 0.08  # of the lines that are heads; a message may be long
 _MOST_WORDS = 6  # of a speaker's name
-_INITIAL = re.compile(r"[A-Z]\. ")
 NAMED = re.compile(_TABLE["named"])
 _FEWEST, _HALF, _TENTH = 2, 0.5, 0.1
 _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a table does not speak
@@ -211,7 +210,7 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
     speakers = Counter(name for name in map(speaker_of, written) if name not in agenda)
     if speakers.keys().isdisjoint(("Q", "F")):  # "A" answers these, and is else a letter of a list
         del speakers["A"]
-    short = {name: times for name, times in speakers.items() if _INITIAL.match(name)}
+    short = {name: times for name, times in speakers.items() if name[1:3] == ". "}
     if max(short.values(), default=0) == 1 and not {"A", "I"}.isdisjoint(name[0] for name in short):
         speakers -= Counter(short)
     count = speakers.total()

@@ -30,9 +30,7 @@ _MOST_SIGNED = 12  # lines behind a "--" that lacks its space
 _MOST_FRAME = 60  # words
 _RULE = re.compile(r"\s*[_*=-]{5,}\s*")
 _SHORT_RULE = re.compile(r"\s*[-_–—]{3,}\s*")
-_CONTACT = re.compile(
-    r"\S@\S+\.\w|www\.|\+\d[\d ()/-]{6,}|\b(?:tel|phone|fax|mobile?)\b\.?:?\s?\d", re.IGNORECASE
-)
+_CONTACT = re.compile(_WORDS["contact"], re.IGNORECASE)
 _LABEL = re.compile(r"[*>\s]*([^\W\d][^:：\n]{0,28}?)\*?\s?[:：]\*?\s*(\S.*)")
 _LABELLED = re.compile(r"[*\s]*[^\W\d][^:：\n]{0,28}[:：]")
 _FEWEST_NAMED = 3  # kinds of labels of a header

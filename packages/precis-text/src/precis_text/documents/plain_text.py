@@ -11,40 +11,23 @@ from collections.abc import Sequence
 
 from precis_text.documents.passages import Passages, Writer
 from precis_text.language import language_of
+from precis_text.tables import read_table
 from precis_text.turns import PROGRAM_LINES, Turn, turns_of, without_quotes, without_stamps
 from precis_text.unmarked_speech import language_of_unmarked
 from precis_text.word_patterns import WordPatterns
 
-_DIVIDED = re.compile(
-    r"([ \t]?)(?<!\w)([^\W\d_]+)([-\u2010\u00ad])[ \t]*\n[ \t]*"
-    r"((?:[yo]|t(?=-)|[^\W\d_]{2,}|[^\W\d_](?=['’]))(?:[-'’][^\W\d_]+)*)(?!\w|[-'’./]\w)"
-    r"([^\s\w]*)([ \t]*(?=\n|\Z)|[ \t]?)"
-)
+_TABLE = read_table("documents/divided_words.toml")
+_DIVIDED = re.compile(_TABLE["divided"])
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _FEWEST = 2  # divided words, from which on a text counts as one of divided words
 # Languages in which "-" and a small letter on the next line mostly divide a word, but not in French "peut-\nêtre"
 _DIVIDING = ("de", "es", "fr", "it")
 _OPTION = re.compile(r"(?:\A|[\s`'\"(\[])--\Z")  # of a command
 _ROMANCE = ("es", "fr", "it")  # a single letter may stand at a line's end
-_OWN_HYPHEN = re.compile(
-    r"[^\W\d_]+-(?:ils?|elles?|on|je|vous|nous|là|mêmes?|être|moi|t|y|en-\w+|deux|trois|quatre|cinq|six|sept|huit|neuf|"
-    r"dix|onze|douze|treize|quatorze|quinze|seize|monnaie)|(?:est|était|serait|sera|fut|soit)-ce|(?:cel(?:ui|les?)|ceux)-ci"
-)
+_OWN_HYPHEN = re.compile(_TABLE["own_hyphen"])
 _JOINING = ("and", "und", "oder", "sowie", "bzw")  # behind "pre-" and "Vor-"
 _OR, _ET, _INNER = ("or", "to"), ("et", "ou", "y", "o"), 3  # letters of "in" in "mother-in-law"
-# Compounds that are seldom one word; "long-\nterm" keeps its hyphen, and "over-\ncome" and "use-\nless" do not
-_COMPOUND = re.compile(
-    r"(?!(?:inter|mis|out|over|pre|sub|super|under)-)\w{3,}-(?:absorbing|based|class|consuming|controlled|dependent|"
-    r"driven|effective|efficient|free|friendly|funded|income|intensive|known|level|minded|owned|paying|producing|"
-    r"prone|quality|range|reaching|related|resistant|scale|shaped|sized|speaking|specific|term|winning|year)"
-)
-_NUMBER = "two|three|four|five|six|seven|eight|nine|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
-_ENGLISH = re.compile(  # beginnings that are seldom a syllable, and "all-" and "co-" before some words
-    rf"(?:{_NUMBER})-(?!(?:fold|some|teen|ties|een|pence|penn|(?:ty|ths?)(?!\w)))\w+|self-(?!(?:ish|less|same|hood))\w+|"
-    r"half-(?!(?:way|pen))\w+|all-(?:out|round|around|time|star|new|night|day|purpose|inclusive|powerful|important)|"
-    r"co-(?:ops?|author\w*|chair\w*|founde\w+|owne\w+|pilot\w*|worke\w+)|cost-(?:benefit|cutting|saving|sharing)|"
-    r"read-(?:only|out|write)|follow-(?:ups?|on|through)"
-)
+_COMPOUND, _ENGLISH = (re.compile(_TABLE[name]) for name in ("compound", "english"))
 
 
 class DividedWords:
