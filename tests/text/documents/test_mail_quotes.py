@@ -270,6 +270,7 @@ SECOND = "From: Ben Lee <ben@olm.example>\nDate: {}\nSubject: Re: The pipe\n\n"
         ("Mon, 3 Feb 2025 20:00:00 +0000", True),
         ("Mon, 3 Feb 2025 20:00:00 +0100", False),  # 19:00 in the other zone
         ("Sun, 2 Feb 2025 08:30:02 +0000", False),
+        ("Tue, 4 Feb 99999 08:30:02 +0000", False),
         ("Tue, 4 Feb 2025 08:30", False),  # of a zone that is not known
         ("Tuesday, 4 February 2025 8:30 AM", False),
     ],

@@ -35,9 +35,7 @@ _LABEL = re.compile(r"[*>\s]*([^\W\d][^:：\n]{0,28}?)\*?\s?[:：]\*?\s*(\S.*)")
 _LABELLED = re.compile(r"[*\s]*[^\W\d][^:：\n]{0,28}[:：]")
 _FEWEST_NAMED = 3  # kinds of labels of a header
 _DATE = re.compile(r"\d{4}|\d{1,2}[.:/-]\d{2}")
-_ZONED = re.compile(
-    r"\d:\d\d(?::\d\d)? (?:[+-]\d{4}|GMT|UTC)\b"
-)  # two times without a zone may be of two zones
+_ZONED = re.compile(_WORDS["zoned"])
 _QUOTE = re.compile(r"\s{0,3}>")
 _CLOCK = re.compile(r"(?<![\d.:])\d{1,2}[:h]\d{2}(?!\d)")
 _OF_A_MAIL = re.compile(rf"\S@\S|(?<!\d)(?:199|20\d)\d(?!\d)|{_CLOCK.pattern}")
@@ -105,11 +103,9 @@ def as_mail(text: str) -> str:
         return ""
     named = next((line for line in lines[:head] if is_headed and _pattern("subject").match(line)), ":")
     subject = Header(re.split("[:：]", named, maxsplit=1)[1].strip(), "utf-8").encode(maxlinelen=0)
-    sent = next((line for line in lines[:head] if is_headed and sent_at([line])), "Date:")
-    return (
-        f"Subject: {subject}\nDate:{sent.partition(':')[2]}\nContent-Type: text/plain; charset=utf-8\n\n"
-        + "\n".join(body)
-    )
+    sent = next((line for line in lines[:head] if is_headed and sent_at([line])), ":").partition(":")[2]
+    header = f"Subject: {subject}\nDate:{sent}\nContent-Type: text/plain; charset=utf-8\n\n"
+    return header + "\n".join(body)
 
 
 def sent_at(header: list[str]) -> int:
