@@ -62,6 +62,7 @@ FORMS: dict[str, Callable[[int, str, str], str]] = {
     "GitHub, Markdown": lambda n, who, text: f"**@{who}** commented on {n + 2} Sep 2026:\n\n{text}\n",
     "GitHub, copied": lambda n, who, text: f"{who} commented last week • edited\n{text}\n",
     "GitHub, copied, of today": lambda n, who, text: f"{who}\ncommented\non Mar {n + 2}\n{text}\n",
+    "GitHub, copied, name above": lambda n, who, text: f"{who}\ncommented on Mar {n + 2}\n{text}\n",
     "GitHub, with an office": lambda n, who, text: (
         f"**@{who}** (the keeper of Olm) commented {n + 2} days ago\n\n{text}\n"
     ),
@@ -166,6 +167,10 @@ def test_long_messages_of_a_ticket_belong_to_the_name_above_the_time() -> None:
         ("Ann Lee", "The red one", False),
         ("Help (Ben)", long, False),
     ]
+
+
+def test_the_time_of_a_message_of_signal_is_when_it_was_sent() -> None:
+    assert [turn.time for turn in turns_of(written(FORMS["Signal"]))] == [f"17:2{n}:11" for n in range(4)]
 
 
 def test_a_speaker_with_a_number_leaves_the_words_of_others_to_them() -> None:
