@@ -54,6 +54,11 @@ SPANISH = "Ana: El té de la cocina está frío y las galletas se han terminado.
         (ENGLISH, "Bob: The launch is moved to 2 April."),
         (ENGLISH, "Bob: All right, then seven from May on."),
         (ENGLISH, "Bob: Okay, on Friday at the station."),
+        (ENGLISH, "Bob: We'll now order the green chairs."),
+        (ENGLISH, "Bob: Let's do both."),
+        (ENGLISH, "Bob: lets say 8pm until midnight"),
+        (ENGLISH, "Bob: OK so we turn off the heating."),
+        (ENGLISH, "Bob: OK garden it is 👍 Bring a torch"),
         (GERMAN, "Bernd: Der Umzug wird auf den 1. Juli verschoben."),
         (GERMAN, "Bernd: Passt, um 10 am Bahnhof"),
         (FRENCH, "Bruno: OK, samedi devant la gare."),
@@ -89,6 +94,51 @@ def test_a_short_sentence_carries_a_decision(before: str, said: str) -> None:
 )
 def test_an_answer_of_courtesy_is_no_decision(before: str, said: str) -> None:
     assert "decisions" not in parts_of(said, before=before, after="")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "We will now go to Ms. Vale.",
+        "We'll continue with the second list.",
+        "We will remember those who built the hall.",
+        "We'll pause for a second.",
+        "We'll take a short break.",
+        "We'll move on to the garden.",
+        "We will keep working with the villages.",
+        "We'll stumble upon some problems.",
+        "Let's take a short break.",
+        "Let's try and keep to the time.",
+        "Let's suppose that the roof holds.",
+        "Let's go to the cooks and hear them.",
+        "Let us take the fishing industry.",
+        "The owner lets us use the yard.",
+        "The boxes were carried up to the loft.",
+        "It's basically what we agreed upon.",
+        "She told me that they decided to give her a horse.",
+        "Garden parties have been cancelled all over the country.",
+    ],
+)
+def test_what_a_chair_a_speech_or_a_story_says_decides_nothing(said: str) -> None:
+    assert "decisions" not in parts_of(f"Bob: {said}")
+
+
+@pytest.mark.parametrize(
+    ("said", "parts"),
+    [
+        ("After a debate it was resolved by four votes to none, with one abstention, to buy the mill.", 1),
+        ("The recommendation of 2.7 per cent was then carried.", 1),
+        ("It was further agreed to defer the painting of the stairs.", 1),
+        ("An amendment to £50 was proposed by Mr Lund and carried by 21 votes to 12.", 1),
+        ("The motion to exclude is denied.", 1),
+        ("The objection was overruled by three votes to two.", 1),
+        ("When the motion is denied, the case goes on.", 0),
+        ("The appeal was dismissed in the end, he told us.", 0),
+        ("The argument was resolved to the joy of all.", 0),
+    ],
+)
+def test_resolutions_and_rulings_are_decisions(said: str, parts: int) -> None:
+    assert lines(f"Minutes of the board\n\n{said}", "decisions") == [said] * parts
 
 
 @pytest.mark.parametrize(
@@ -266,6 +316,32 @@ def test_a_question_on_a_line_of_notes_is_open() -> None:
 )
 def test_a_person_named_by_the_surname_owns_the_action(before: str, said: str, owner: str) -> None:
     assert [line.owner for line in minutes(f"{before}\n{said}").lines if line.part == "actions"] == [owner]
+
+
+@pytest.mark.parametrize(
+    ("said", "owner"),
+    [
+        ("ACTION: Fiona Craig to bring the list.", "Fiona Craig"),
+        ("ACTION: Tess Byrne and Ivo Wood to visit the mill.", "Tess Byrne and Ivo Wood"),
+        ("Ivo Wood will write to all tenants.", "Ivo Wood"),
+        ("On Monday Ivo will write to all tenants.", "Ivo"),
+        ("The board met. Tess and Ivo will write to all tenants.", "Tess and Ivo"),
+        ("The Chief Executive will seek a guarantee.", "Chief Executive"),
+        ("The Head of Finance will seek a guarantee.", "Head of Finance"),
+        ("The deputy clerk will write to all tenants.", "The deputy clerk"),
+        ("LF to put up a notice at the gate.", "LF"),
+    ],
+)
+def test_an_owner_has_the_whole_name_or_role(said: str, owner: str) -> None:
+    (line,) = [line for line in minutes(f"Minutes of the board\n\n{said}").lines if line.part == "actions"]
+    assert line.owner == owner
+
+
+@pytest.mark.parametrize(
+    "said", ["Attempts to call the mill failed.", "Ways to put it.", "Half of Canada will join us."]
+)
+def test_a_thing_or_a_country_owns_no_action(said: str) -> None:
+    assert not lines(f"Minutes of the board\n\n{said}", "actions")
 
 
 def test_an_owner_who_speaks_has_the_name_of_the_speaker() -> None:
@@ -1010,11 +1086,14 @@ def test_a_list_of_actions_ends_where_the_next_numbered_part_begins() -> None:
     assert lines(text, "actions") == ["Buy a lamp", "Ask the bank"]
 
 
+@pytest.mark.parametrize("end", ["The meeting closed", "There being no further business the meeting closed"])
 @pytest.mark.parametrize("head", ["7. Date of next meeting", "Next Meeting Date/Time"])
-def test_the_next_meeting_is_the_date_below_its_heading_and_not_the_end_of_this_one(head: str) -> None:
+def test_the_next_meeting_is_the_date_below_its_heading_and_not_the_end_of_this_one(
+    head: str, end: str
+) -> None:
     other = "Hall\n\nThe hall is cold.\n\n6. Any other business\nThe wall is old in winter."
     text = f"{other}\n\n{head}\n\nMonday 3 June at noon.\n\n"
-    text = f"{text}The meeting closed at 8.55 pm."
+    text = f"{text}{end} at 8.55 pm."
     assert lines(text, "next") == ["Monday 3 June at noon."]
     assert head not in lines(text, "topics")
 
