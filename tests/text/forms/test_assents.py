@@ -40,6 +40,10 @@ def test_an_answer_without_content_makes_the_proposal_the_decision(answer: str, 
         "Ann: Shall we meet in the school?\nBob: That is not decided.\nCem: I like the hall.",
         "Ann: The hall is cold.\nBob: Sounds good.\nCem: I'll do it.",
         "Ann: Shall we meet in the school?\nAnn: Sounds good.\nBob: The tea is cold.",
+        "Ann: Shall we meet in the school?\nBob: Sounds good. But is it open at night?\nCem: The tea is cold.",
+        "Ann: The hall is cold.\nBob: We could, yeah.\nCem: Sounds good.",
+        "Ann: Every old bridge should have to be checked inside.\nAnn: Hm.\nBob: I'll do that.",
+        "Ann: Who would like to go first?\nBob: The tea is cold.\nCem: I'll do that.",
     ],
 )
 def test_an_answer_that_means_no_proposal_is_not_listed(meeting: str) -> None:

@@ -206,6 +206,16 @@ def test_a_heading_says_that_a_date_is_that_of_the_next_meeting() -> None:
         ("We will add all the links in the description.", True),
         ("We will also share the links.", True),
         ("We'll send you the slides on Monday.", True),
+        ("You'll have the offer by tomorrow noon.", True),
+        ("You'll have the day off on Friday.", False),
+        ("I'll have the soup by the window.", False),
+        ("I'll explain the plan.", False),
+        ("I will remind you of the rules.", False),
+        ("I'll give it a two.", False),
+        ("I'll start off with the boats.", False),
+        ("I don't know what I'm gonna write about.", False),
+        ("I'll drive myself, from Glossop.", False),
+        ("You take it, otherwise I'll just pick one.", False),
     ],
 )
 def test_what_a_speaker_offers_to_do_is_an_action(said: str, is_action: bool) -> None:
@@ -257,6 +267,8 @@ def test_an_open_question_beside_open_hours_stays_one() -> None:
         (ENGLISH, "Bob: Who pays?", ""),
         (ENGLISH, "Bob: The price is still open, Ann will ask the bank.", "Cem: Hm."),
         (ENGLISH, "Bob: Does it handle old accounts?", "Cem: I honestly don't know."),
+        (ENGLISH, "Bob: Is the bridge safe?", "Cem: Okay, no idea."),
+        (ENGLISH, "Bob: Who looks after the bridge? 🙂", "Cem: Yes. No idea."),
         (ENGLISH, "Bob: Who talks to the press?", "Cem: Nobody yet. We leave that open."),
         (GERMAN, "Bernd: Und wer kümmert sich um die Möbel?", "Cem: Das klären wir nächste Woche."),
         (FRENCH, "Bruno: Qui paie la musique ?", "Cem: On décidera plus tard."),
@@ -276,6 +288,10 @@ def test_a_short_question_that_nobody_answers_is_open(before: str, said: str, af
         ("Bob: Are there any complaints about the page?", "Cem: Nothing yet."),
         ("Bob: Should I close the ticket?", "Cem: No, leave it open until Friday."),
         ("Bob: Who brings the chairs?", "Cem: When is it?\nBob: On Sunday.\nCem: Then I bring the chairs."),
+        ("Bob: Are the bridges safe?", "Cem: Mostly, yes. But nobody knows it for a third of them."),
+        ("Bob: May I interrupt you?", "Cem: I don't know."),
+        ("Bob: Mr. Lund?", "Cem: I don't know."),
+        ("Bob: The court found for him, and they did not agree.", "Cem: Hm."),
     ],
 )
 def test_a_question_that_is_answered_is_not_open(said: str, after: str) -> None:
@@ -503,6 +519,37 @@ def test_requests_of_chats_are_actions_as_written_ones_are(asked: str, reply: st
 @pytest.mark.parametrize("said", ["can u hear me?", "black pls", "pls", "she found it hard to please"])
 def test_a_test_of_the_line_or_a_wish_of_a_chat_is_no_action(said: str) -> None:
     assert minutes(f"Ann: hi all\nAnn: {said}\nBob: sure\nAnn: it rains here").text.find("Actions") < 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_task"),
+    [
+        ("Bob, can your team paint the wall?", True),
+        ("How would you paint the wall?", False),
+        ("Bob, you painted the wall?", False),
+        ("So, you can still paint the wall.", False),
+        ("Can you give the committee an assurance about the wall?", False),
+    ],
+)
+def test_a_question_about_what_was_or_would_be_done_is_no_request(asked: str, is_task: bool) -> None:
+    said = f"Ann: {asked}\nBob: Yes.\nAnn: The tea is cold."
+    assert lines(said, "actions") == [f"[turn 1] Ann: {asked} (owner: Bob)"] * is_task
+
+
+@pytest.mark.parametrize(
+    ("said", "due"),
+    [
+        ("Please pay Dev by the end of January.", "by the end of January"),
+        ("Vote by next Sunday please, otherwise I'll just pick one.", "by next Sunday"),
+        ("Please pay Dev.", ""),
+        ("Could you please pay Dev by Sunday?", ""),
+    ],
+)
+def test_a_dated_request_to_a_group_is_an_action_of_nobody(said: str, due: str) -> None:
+    group = f"{ENGLISH}\nBob: {said}\nCem: The hall is cold."
+    assert lines(group, "actions") == ([f"[turn 2] Bob: {said} (due: {due})"] if due else [])
+    assert lines(group.replace("Cem:", "Cem: No, I can't."), "actions") == []
+    assert lines(group.replace("Cem", "Ann"), "actions") == []  # two persons ask each other
 
 
 def test_a_wish_is_no_request() -> None:
@@ -1359,8 +1406,11 @@ def test_a_date_is_told_whole_or_not_at_all(before: str, said: str, due: str) ->
         ("Sure. I could not get ink before Tuesday, but it is here.", "by Monday"),
         ("Sure, I was ill today.", "by Monday"),
         ("Sure. The shop is closed until Tuesday.", "by Monday"),
-        ("Sure, you will have it on Tuesday.", ""),
+        ("Sure, you will have it on Tuesday.", "on Tuesday"),
         ("Sure, I'll do it, but not before Tuesday.", ""),
+        ("Sure, I'll buy the ink this afternoon.", "by Monday"),
+        ("Sure, I'll have that by Tuesday.", "by Tuesday"),
+        ("Yeah, we'll do that by the end of April.", "by the end of April"),
     ],
 )
 def test_who_accepts_a_task_says_when_it_is_done(answer: str, due: str) -> None:

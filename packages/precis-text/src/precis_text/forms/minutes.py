@@ -19,7 +19,7 @@ from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.meeting_cues import Cues, cues_of
 from precis_text.forms.outline import section_line, sections_of
 from precis_text.forms.short_forms import line_of
-from precis_text.forms.statements import Statement, plain, replies_to, statements_of, with_question
+from precis_text.forms.statements import POINTING, Statement, plain, replies_to, statements_of, with_question
 from precis_text.length import Length
 from precis_text.motions import votes_of
 from precis_text.sentences import split_sentences
@@ -39,6 +39,8 @@ _SHORT_QUESTION = 15  # words of a question in notes without turns
 _RELATED = 5  # least letters of a word by which a later statement answers a question
 _NEAR = 12  # statements after a request that names somebody among which the answer is looked for
 _LATER = 6  # statements after the reply that may do so
+_NAMES = 2  # most words of one owner's name: "Ann and Ben" are two persons
+_GROUP = 3  # least speakers of a talk in which a dated request asks all of them
 _ASSENT = 3  # most words beside the date in an answer that gives nothing else
 
 
@@ -94,7 +96,8 @@ class _Meeting:
         lists = [unit.text.partition(":")[2] for unit in source.units if known.greets.search(unit.text)]
         self.present = {name for text in lists for name in _NAME.findall(text)}
         is_written = not any(each.turn for each in self.said)
-        self.is_letter = is_written and known.letters.search(source.document) is not None
+        is_letter = is_written and known.letters.search(source.document) is not None
+        self.asks_all = is_letter or len({each.speaker for each in self.said} - {""}) >= _GROUP
 
     def _listed(self) -> dict[int, str]:
         """Return the part of each unit below a heading such as "Action items", up to the next heading.
@@ -214,12 +217,18 @@ class _Meeting:
         )
         owner = shared["owner"] if shared and not is_declined else answers
         if owner is None:
-            is_asked = self.is_letter and self.known.wishes.search(text) and (due := self._due(text))
-            return self._shown(self._with_items(place), "actions", due=due) if is_asked else None
-        named = {each.speaker for each in self.said if owner and owner.split()[-1] in each.speaker.split()}
+            is_spoken_question = text.endswith("?") and self.said[place].turn > 0
+            is_asked = self.asks_all and not (is_declined or is_spoken_question or place in self.assents)
+            is_wish = is_asked and self.known.wishes.search(text) and (due := self._due(text))
+            return self._shown(self._with_items(place), "actions", due=due) if is_wish else None
+        last = owner.split()[-1] if 0 < len(owner.split()) <= _NAMES else None
+        named = {each.speaker for each in self.said if last in each.speaker.split()}
         owner = named.pop() if len(named) == 1 else owner  # "Okafor" is "Mr Okafor", who speaks
         answer = "" if reply is None else self._dated_answer(reply)
         due = "" if answer is None else self._due(text, answer)
+        undated = self.known.undated(answer or "")
+        if undated and self.known.promises.search(undated) and POINTING.isdisjoint(unicode_words(undated)):
+            due = self._due(text) or due  # "I'll buy the ink tomorrow" is another task
         return self._shown(self._asked(place), "actions", owner=owner, due=due)
 
     def _decision(self, place: int) -> FormLine | None:
@@ -321,7 +330,9 @@ class _Meeting:
         after = next((at for at in range(place, len(said)) if said[at].turn != turn), place)
         own = said[after].speaker == said[place].speaker  # "And drinks?", "Anybody?"
         replies = replies_to(said, after if own else place)
-        if any(self.known.unknown.search(self.texts[reply]) for reply in replies):
+        unknown = [self.known.unknown.search(self.texts[reply]) is not None for reply in replies]
+        is_told = unknown and not unknown[0] and self.known.accepts.search(self.texts[replies[0]])
+        if any(unknown) and not (is_told and not self.known.asks.search(text)):
             return True
         if not self.known.asks.search(text) or (place + 1 < len(said) and not replies):
             return False

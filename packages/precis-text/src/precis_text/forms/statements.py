@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, pairwise
@@ -17,8 +18,9 @@ from precis_text.turns import turns_of
 from precis_text.units import TextUnit, visible, without_item_mark
 from precis_text.words import unicode_words
 
+_SMILES = re.compile(r"(?: ?[\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]| [:;]-?\)| lol)+$", re.IGNORECASE)
 _FRAGMENT, _SHORT_ANSWER = 4, 7  # words of "On Friday.", and of "I'll do it on Tuesday.", with one of these:
-_POINTING = frozenset(("it", "that", "this", "them", "das", "es", "ihn", "ça", "cela", "lo", "eso"))
+POINTING = frozenset(("it", "that", "this", "them", "das", "es", "ihn", "ça", "cela", "lo", "eso"))
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ def _sentences(
 
 
 def plain(statement: Statement) -> str:
-    """Return the text of a statement with straight apostrophes."""
-    return statement.text.replace("’", "'")
+    """Return the text of a statement with straight apostrophes, without the smile at its end."""
+    return _SMILES.sub("", statement.text.replace("’", "'"))
 
 
 def replies_to(said: Sequence[Statement], place: int) -> list[int]:
@@ -110,6 +112,6 @@ def with_question(said: Sequence[Statement], place: int, is_told: Callable[[int]
         first -= 1
     asked, answer = said[first - 1], said[place]
     is_other = first and asked.turn and asked.speaker != answer.speaker
-    few = _FRAGMENT if _POINTING.isdisjoint(unicode_words(answer.text.lower())) else _SHORT_ANSWER
+    few = _FRAGMENT if POINTING.isdisjoint(unicode_words(answer.text.lower())) else _SHORT_ANSWER
     is_meant = is_other and is_answer(asked.text, plain(answer), few=few) and not is_told(first - 1)
     return replace(answer, asked=asked) if is_meant else answer
