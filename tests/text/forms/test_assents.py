@@ -105,6 +105,11 @@ def test_words_of_councils_and_of_talk(text: str, part: str) -> None:
             "Zaun",
         ),
         (
+            "Anna: Wir schlagen 84 Euro für das Dach vor. Einverstanden?\nBert: Na gut, einverstanden.\n"
+            "Anna: Und der Zaun ist alt.",
+            "84 Euro",
+        ),
+        (
             "Anne: Et si on garde la vieille maison ?\nBruno: D'accord, faisons comme ça.\nAnne: Le toit est vieux.",
             "maison",
         ),

@@ -69,6 +69,16 @@ SPANISH = "Ana: El té de la cocina está frío y las galletas se han terminado.
         (FRENCH, "Bruno: D'accord, 250 invitations."),
         (SPANISH, "Berta: De acuerdo, 250 invitaciones."),
         (SPANISH, "Berta: Entonces alquilamos la carpa grande."),
+        (GERMAN, "Bernd: Die Eltern einigen sich darauf, den Chat zu schließen."),
+        (GERMAN, "Bernd: Die Eltern stimmen der Fahrt mit 20 Stimmen bei 2 Enthaltungen zu."),
+        (
+            GERMAN,
+            "Bernd: Frau Lund wird mit 9 Stimmen zur Kassenwartin gewählt, Herr Ott ist Stellvertreter.",
+        ),
+        (FRENCH, "Bruno: Bon, on retient Batirenov pour 84 000 euros."),
+        (FRENCH, "Bruno: On résilie le contrat."),
+        (SPANISH, "Berta: Bueno, pues vamos a hacer la campaña en abril."),
+        (SPANISH, "Berta: Vale, pues La Huerta."),
     ],
 )
 def test_a_short_sentence_carries_a_decision(before: str, said: str) -> None:
@@ -90,6 +100,14 @@ def test_a_short_sentence_carries_a_decision(before: str, said: str) -> None:
         (FRENCH, "Bruno: D'accord, merci."),
         (FRENCH, "Bruno: D'accord, on en parle demain."),
         (SPANISH, "Berta: De acuerdo, gracias."),
+        (GERMAN, "Bernd: Die Eltern stimmen zum Teil mit uns überein."),
+        (GERMAN, "Bernd: Mein Vorrat stimmt zum Glück."),
+        (GERMAN, "Bernd: Wir müssen uns noch einigen."),
+        (FRENCH, "Bruno: On annule souvent des cours en hiver."),
+        (FRENCH, "Bruno: On retient que le toit est vieux."),
+        (SPANISH, "Berta: Vale, pues mañana hablamos."),
+        (SPANISH, "Berta: Vamos a hacer una pausa."),
+        (SPANISH, "Berta: Vamos a hacer la ronda de siempre."),
     ],
 )
 def test_an_answer_of_courtesy_is_no_decision(before: str, said: str) -> None:
@@ -179,6 +197,7 @@ def test_a_yes_after_a_decision_word_agrees_to_the_proposal() -> None:
         (ENGLISH, "Bob: We meet again on 9 June at 18:30.", "Next meeting"),
         (ENGLISH, "Bob: And you and I meet on Friday at ten, with the plans.", "Next meeting"),
         (GERMAN, "Bernd: Die nächste Sitzung ist am Donnerstag um zehn Uhr.", "Nächster Termin"),
+        (GERMAN, "Bernd: Der nächste Elternabend findet am 6. Februar statt.", "Nächster Termin"),
         (FRENCH, "Bruno: La prochaine réunion aura lieu le jeudi 4 mai à dix heures.", "Prochaine réunion"),
         (SPANISH, "Berta: La próxima reunión es el jueves 4 de mayo a las diez.", "Próxima reunión"),
     ],
@@ -534,6 +553,22 @@ def test_a_test_of_the_line_or_a_wish_of_a_chat_is_no_action(said: str) -> None:
 def test_a_question_about_what_was_or_would_be_done_is_no_request(asked: str, is_task: bool) -> None:
     said = f"Ann: {asked}\nBob: Yes.\nAnn: The tea is cold."
     assert lines(said, "actions") == [f"[turn 1] Ann: {asked} (owner: Bob)"] * is_task
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "due"),
+    [
+        ("Bernd, du sagst dem Dachdecker zu?", "Mach ich, gleich morgen.", "morgen"),
+        ("Und Bernd, du kümmerst dich bitte um das Dach.", "Das kriege ich hin, bis Mai.", "bis Mai"),
+        ("Kann jemand die Kinder mitnehmen?", "Klar, ich nehm sie mit.", ""),
+        ("Bernd, du hast das Dach gesehen?", "Ja, klar.", None),
+        ("Kann mich jemand hören?", "Ja, klar.", None),
+    ],
+)
+def test_a_spoken_request_in_german_meets_its_answer(asked: str, answer: str, due: str | None) -> None:
+    told = f"zuständig: Bernd; Termin: {due}" if due else "zuständig: Bernd"
+    found = [] if due is None else [f"[Beitrag 2] Anna: {asked} ({told})"]
+    assert lines(f"{GERMAN}\nAnna: {asked}\nBernd: {answer}", "actions") == found
 
 
 @pytest.mark.parametrize(
@@ -1600,6 +1635,16 @@ def test_a_question_within_a_message_stays_open_and_its_reply_is_no_topic() -> N
         (GERMAN, "ich ruf Montag beim Verleih an", "Bernd", "Montag"),
         (GERMAN, "ich ruf Montag an und hol das Zelt am 28.", "Bernd", ""),
         (GERMAN, "Ich kann zwei Kuchen backen", "Bernd", ""),
+        (GERMAN, "klar, ich nehm sie mit zu uns", "Bernd", ""),
+        (GERMAN, "Ich sprech ihn morgen an.", "Bernd", "morgen"),
+        (GERMAN, "Die Bestellung der Bücher übernimmt Frau Lund.", "Frau Lund", ""),
+        (FRENCH, "Je leur demande une attestation avant vendredi.", "Bernd", "avant vendredi"),
+        (FRENCH, "Je vais poser la question au syndic.", "Bernd", ""),
+        (FRENCH, "Je les aurai pour la prochaine réunion.", "Bernd", "pour la prochaine réunion"),
+        (SPANISH, "Les escribo mañana a los vecinos, y ya está.", "Bernd", "mañana"),
+        (SPANISH, "La organizo para la semana que viene.", "Bernd", "para la semana que viene"),
+        (SPANISH, "Yo la recojo con el coche.", "Bernd", ""),
+        (SPANISH, "Yo reservo mañana", "Bernd", "mañana"),
         (ENGLISH, "I can bring two cakes", "Bernd", ""),
         (ENGLISH, "I can get the keys tomorrow", "Bernd", "tomorrow"),
         (ENGLISH, "I can bring some soup", "Bernd", ""),
@@ -1618,6 +1663,14 @@ def test_a_promise_of_a_chat_is_an_action(before: str, said: str, owner: str, du
         (GERMAN, "Ich kann leider nicht kommen"),
         (GERMAN, "Ich kann nur am Abend backen"),
         (GERMAN, "Ich kann da nichts machen"),
+        (GERMAN, "Ich nehm immer Wasser mit"),
+        (GERMAN, "Die Kosten übernimmt Frau Lund nicht."),
+        (GERMAN, "Das macht Frau Lund traurig."),
+        (FRENCH, "Je lui demande pourquoi."),
+        (FRENCH, "Je les aurai vus."),
+        (SPANISH, "Lo compro en la plaza."),
+        (SPANISH, "Lo compro siempre el lunes."),
+        (SPANISH, "Te mando un abrazo"),
         (GERMAN, "Ich kann mit dem Bus fahren"),
         (ENGLISH, "I can get here by tram, it is near."),
         (ENGLISH, "I can make it."),
