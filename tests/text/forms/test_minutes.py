@@ -56,6 +56,8 @@ SPANISH = "Ana: El té de la cocina está frío y las galletas se han terminado.
         (ENGLISH, "Bob: Okay, on Friday at the station."),
         (ENGLISH, "Bob: We'll now order the green chairs."),
         (ENGLISH, "Bob: Let's do both."),
+        (ENGLISH, "Bob: OK, we'll do it that way."),
+        (ENGLISH, "Bob: We will omit the second door."),
         (ENGLISH, "Bob: lets say 8pm until midnight"),
         (ENGLISH, "Bob: OK so we turn off the heating."),
         (ENGLISH, "Bob: OK garden it is 👍 Bring a torch"),
@@ -130,6 +132,16 @@ def test_an_answer_of_courtesy_is_no_decision(before: str, said: str) -> None:
         "Let's suppose that the roof holds.",
         "Let's go to the cooks and hear them.",
         "Let us take the fishing industry.",
+        "Let's take the simple case of two boats.",
+        "So let's go for lunch then.",
+        "We'll keep this in mind.",
+        "So we will close this meeting.",
+        "That is the plan that we're going to use.",
+        "So that is where it is.",
+        "So it's well outside the budget then.",
+        "As we agreed, the boat has a sail.",
+        "Because they chose another way, the boat sank.",
+        "Either we do it twice, or we simply adopt the old plan.",
         "The owner lets us use the yard.",
         "The boxes were carried up to the loft.",
         "It's basically what we agreed upon.",
@@ -227,6 +239,7 @@ def test_a_heading_says_that_a_date_is_that_of_the_next_meeting() -> None:
         ("We'll send you the slides on Monday.", True),
         ("You'll have the offer by tomorrow noon.", True),
         ("You'll have the day off on Friday.", False),
+        ("You'll get it on your screen.", False),
         ("I'll have the soup by the window.", False),
         ("I'll explain the plan.", False),
         ("I will remind you of the rules.", False),
@@ -373,7 +386,13 @@ def test_an_owner_has_the_whole_name_or_role(said: str, owner: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["Attempts to call the mill failed.", "Ways to put it.", "Half of Canada will join us."]
+    "said",
+    [
+        "Attempts to call the mill failed.",
+        "Ways to put it.",
+        "Half of Canada will join us.",
+        "The Welsh Government will take a different view.",
+    ],
 )
 def test_a_thing_or_a_country_owns_no_action(said: str) -> None:
     assert not lines(f"Minutes of the board\n\n{said}", "actions")
