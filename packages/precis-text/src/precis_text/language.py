@@ -66,7 +66,7 @@ class Language:
 
     def stem(self, word: str) -> str:
         """Return the stem of a word in lower case."""
-        return _stem(self.stemmer, word)
+        return stemmed(self.stemmer, word)
 
     @property
     def capitalizes_nouns(self) -> bool:
@@ -114,7 +114,8 @@ def function_words(code: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=65536)
-def _stem(name: str, word: str) -> str:
+def stemmed(name: str, word: str) -> str:
+    """Return the stem of a word in lower case by a stemmer of nltk."""
     return str(_stemmer(name).stem(word))
 
 

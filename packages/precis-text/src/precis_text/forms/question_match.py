@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
-from precis_text.language import Language, function_words, language_of, languages
+from precis_text.language import Language, function_words, language_of, languages, stemmed
 from precis_text.tables import read_table
 from precis_text.words import unicode_words
 
@@ -40,8 +40,10 @@ _PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES = (
 _KINDS = [tuple(re.compile(each, re.IGNORECASE) for each in pair) for pair in _TABLE["kinds"]]
 _OF_KIND = 2.5  # factor on the relevance of a unit with the number, date or time that a question asks for
 _NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
-_STRONG = dict(pair.split(":") for pair in _TABLE["strong"].split())
-_ASKING, _MORE = (frozenset(_TABLE[name].split()) for name in ("asking", "asking_more"))
+_STRONG = {code: dict(pair.split(":") for pair in pairs.split()) for code, pairs in _TABLE["strong"].items()}
+_ASKING = frozenset(_TABLE["asking"].split())
+_SMALL = {code: frozenset(words.split()) for code, words in _TABLE["small"].items()}
+_CASE = re.compile(r"(?<=\w{3})[aeiouyáéíóúýěůąę]+$")  # what follows the stem of a Czech or Polish noun
 _CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
 
 
@@ -71,8 +73,8 @@ def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | N
         follows: the place of the unit that each unit follows in its paragraph, its list or a talk; by default, that of
             the unit before it.
     """
-    code = language_of(" ".join(texts)[:4000]) or language_of(question) or ""  # a table shows none
-    reader = _Reader(languages().get(code), function_words(code))
+    code = language_of(" ".join(texts)[:4000]) or language_of(question) or _asks_in(question)
+    reader = _Reader(code, languages().get(code), function_words(code) | _SMALL.get(code, frozenset()))
     asked = reader.asked(question)
     said = [reader.terms(text) for text in texts]
     forms = reader.forms(asked, {*chain.from_iterable(said)})
@@ -89,6 +91,12 @@ def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | N
     ]
     shares = [sum(weights[term] for term in asked & unit.keys()) / total for unit in units]
     return Match(_shared(own, [None, *range(len(own) - 1)] if follows is None else follows), shares)
+
+
+def _asks_in(question: str) -> str:
+    """Return the language whose words open a question, since a table shows none; "" if none is known."""
+    first = {*unicode_words(question)[:1]}
+    return next((code for code in ("cs", "pl", "it", "pt", "nl") if first & _SMALL[code]), "")
 
 
 def _bm25(units: Sequence[Counter[str]], weights: Mapping[str, float]) -> list[float]:
@@ -138,17 +146,19 @@ class _Reader:
     """Reads the words with content of a document and of a question.
 
     Attributes:
+        code: ISO 639-1, or a script; "" of an unknown language.
         language: None without word lists.
         function: the function words of the language, if they are known.
     """
 
+    code: str
     language: Language | None
     function: Collection[str]
 
     def asked(self, question: str) -> set[str]:
         """Return the terms of a question, without those that only ask, if it has others."""
         terms = {*self.terms(question)}
-        return terms - {*self.terms(" ".join(_MORE))} or terms
+        return terms - {*self.terms(f"{_TABLE['asking_more']} {_TABLE['more'].get(self.code, '')}")} or terms
 
     def terms(self, text: str) -> list[str]:
         """Return the stems of the words with content; prices, and words that ask for them, are one term."""
@@ -159,21 +169,24 @@ class _Reader:
         words = [word for word in unicode_words(text) if word not in _ASKING]
         words = [word for word in words if word in letters or word not in self.function]
         if self.language is None:
+            if stemmer := _TABLE["stemmers"].get(self.code):
+                return [stemmed(stemmer, word) for word in words]
+            words = [_CASE.sub("", word) for word in words] if self.code in ("cs", "pl") else words
             return [word[:_PREFIX] for word in words]
         words = [word for word in words if word in letters or len(word) > 1]
         stems = [self.language.stem(word) for word in words]
-        if self.language.code == "es":  # "cuesta", as "costará"
+        if self.code == "es":  # "cuesta", as "costará"
             return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
-        if self.language.code != "de":
-            return stems
-        stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
-        return [_STRONG.get(stem, stem) for stem in stems]
+        if self.code == "de":
+            stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
+        strong = _STRONG.get(self.code, {})
+        return [strong.get(stem, stem) for stem in stems]
 
     def forms(self, asked: Set[str], known: Set[str]) -> dict[str, str]:
         """Return the terms of a document that are other forms or compounds of the question's."""
         others = known - asked
         forms = {form: term for term in asked - known for form in others if self._inflects(term, form)}
-        if self.language and self.language.code == "de":  # "Gesamtmiete" is a "Miete"
+        if self.code == "de":  # "Gesamtmiete" is a "Miete"
             nouns = [term for term in asked if len(term) >= _NOUN]
             heads = ((form, term) for form in others for term in nouns if form.endswith(term))
             forms |= {form: term for form, term in heads if len(form) >= len(term) + _BEFORE_NOUN}
