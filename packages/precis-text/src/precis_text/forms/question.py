@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces
-from precis_text.exchanges import short_answers
+from precis_text.exchanges import is_courtesy, short_answers
 from precis_text.forms.form import ScoredText
-from precis_text.forms.question_match import match
+from precis_text.forms.question_match import Match, match
 from precis_text.forms.table_rows import CELLS, rows_of
 from precis_text.forms.votes import as_one, with_votes
 from precis_text.sentences import split_sentences
@@ -25,7 +25,11 @@ LEAST = 0.4
 
 _RELEVANT = 0.3  # least relevance of a unit that may be chosen, relative to the best
 _RELEVANT_ROW = 0.75  # the same for a row of a table, whose neighbours have the same names of columns
-_CORRECTS = re.compile(read_table("forms/question.toml")["corrects"], re.IGNORECASE)
+_IN_TALK = 0.5  # share of the relevance of what a speaker said that goes to the rest of it
+_HALF = 0.5  # least share of the one row of a table that answers as well as the best sentence
+_ITEM_END = re.compile(r"[ ,;]+(?:(?:and|or|und|oder|et|ou|y|o|e)[ ,;]*)?$")
+_TABLE = read_table("forms/question.toml")
+_CORRECTS, _POINTS = (re.compile(_TABLE[name], re.IGNORECASE) for name in ("corrects", "points"))
 _LABELLED = re.compile(r"[^\W_][^:\n]{0,39}: +\S")  # "Attendance: 1,107"
 _SHORT = 3  # words of an answer that says nothing without the next sentence, or more
 _LONGEST_LIST = 60  # words of a list that is one answer with the sentence that announces it
@@ -43,27 +47,28 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     rows = rows_of(source)
     read = _read_again(source, rows)
     found = match(question, _compared(source.units, alone, rows), _follows(source.document, read))
-    lines = {
-        place for place, share in enumerate(found.shares) if share >= least and _is_labelled(read[place])
-    }
-    units = [
-        replace(unit, heading=False, aside=False) if place in lines else unit
-        for place, unit in enumerate(read)
-    ]
-    told = (place for place, unit in enumerate(units) if not (unit.heading or unit.aside))
+    held = {place for place, share in enumerate(found.shares) if share >= least}
+    titles = (each for each in found.whole if read[each].heading and len(read[each].text.split()) > _SHORT)
+    lines = {place for place in titles if not any(found.shares[place + 1 : place + 2])}
+    lines |= {place for place in held if _is_labelled(read[place])}
+    shown = [replace(unit, heading=False, aside=False) for unit in read]
+    units = [shown[place] if place in lines else unit for place, unit in enumerate(read)]
+    told = [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)]
     best = max((found.relevance[place] for place in told), default=0.0)
-    kept = (
-        place
-        for place, unit in enumerate(source.units)
-        if unit.heading or not (unit.aside and units[place].aside)
-    )
-    if not best or max((found.shares[place] for place in kept), default=0.0) < least:
+    pairs = zip(source.units, units, found.shares, strict=True)
+    kept = (share for unit, new, share in pairs if unit.heading or not (unit.aside and new.aside))
+    if not best or max(kept, default=0.0) < least:
         return None
-    relevance = _with_corrections(units, found.relevance, best * _RELEVANT)
-    relevant = _relevant(units, relevance, best, rows)
-    scores = [
-        min(1.0, each / best * (1 + score) / 2) for each, score in zip(relevance, source.scores, strict=True)
-    ]
+    relevance = _in_talk(units, found, held, best * _RELEVANT)
+    most = max(found.shares[place] for place in told)
+    rivals = [place for place in rows if found.shares[place] == most > _HALF]
+    relevance = [best if [place] == rivals else each for place, each in enumerate(relevance)]
+    near = {place for place, unit in enumerate(units) if unit.speaker or _POINTS.match(unit.text)}
+    is_whole = any(not read[place].heading for place in {*told}.intersection(found.whole))
+    limits = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(units))]
+    relevant = _relevant(units, relevance, limits, held | near if is_whole else range(len(units)))
+    both = zip(relevance, source.scores, strict=True)
+    scores = [min(1.0, each / best * (1 + score) / 2) for each, score in both]
     chosen = [
         replace(unit, answers=each == best) if place in relevant else replace(unit, aside=True)
         for place, (unit, each) in enumerate(zip(units, relevance, strict=True))
@@ -84,11 +89,7 @@ def _read_again(source: ScoredText, rows: Collection[int]) -> list[TextUnit]:
 
 
 def _compared(units: Sequence[TextUnit], alone: Sequence[str], rows: Mapping[int, str]) -> list[str]:
-    """Return the text of each unit with the names of columns, and for what was joined with the heading above it.
-
-    Args:
-        alone: the texts before votes, questions and lists were joined.
-    """
+    """Return the texts with the names of columns, and for what was joined (not `alone`) with the heading above."""
     texts = [rows.get(place, unit.text) for place, unit in enumerate(units)]
     for place, unit in enumerate(units):
         if unit.text != alone[place]:
@@ -122,23 +123,28 @@ def _is_labelled(unit: TextUnit) -> bool:
     return not (unit.speaker or ENDED.search(unit.text)) and _LABELLED.match(unit.text) is not None
 
 
-def _with_corrections(units: Sequence[TextUnit], relevance: Sequence[float], least: float) -> list[float]:
-    """Return the relevance of units: "No, on the 29th" is about the question of two turns before."""
-    found = [*relevance]
+def _in_talk(units: Sequence[TextUnit], found: Match, held: Collection[int], least: float) -> list[float]:
+    """Return the relevance of units: a turn goes on, who asks may decide, and "No, on the 29th" corrects."""
+    relevance = [*found.relevance]
+    for place in held:
+        speaker, asks = units[place].speaker, units[place].text.endswith("?")
+        for at in range(place + 2, min(place + 5, len(units)) if speaker else 0):
+            others = {unit.speaker for unit in units[place + 1 : at]} - {speaker}
+            is_own = units[at].speaker == speaker and len(others) == asks and (asks or found.shares[at])
+            if is_own and not (units[at].text.endswith("?") or is_courtesy(units[at])):
+                relevance[at] += found.relevance[place] * _IN_TALK
     for place, unit in enumerate(units):
-        before = max(relevance[max(place - 2, 0) : place], default=0.0)
-        said = unit.text.removeprefix(f"{unit.speaker}: ") if unit.speaker else ""
-        if before >= least and _CORRECTS.match(said):
-            found[place] = max(found[place], before)
-    return found
+        before = max(found.relevance[max(place - 2, 0) : place], default=0.0)
+        if before >= least and unit.speaker and _CORRECTS.match(unit.text.removeprefix(f"{unit.speaker}: ")):
+            relevance[place] = max(relevance[place], before)
+    return relevance
 
 
 def _relevant(
-    units: Sequence[TextUnit], relevance: Sequence[float], best: float, rows: Collection[int]
+    units: Sequence[TextUnit], relevance: Sequence[float], least: Sequence[float], own: Collection[int]
 ) -> set[int]:
-    """Return the places of units that may be chosen, with the sentences that they point to and short answers."""
-    least = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(units))]
-    found = {place for place, each in enumerate(relevance) if each >= least[place]}
+    """Return the places of `own` that may be chosen, with the sentences that they point to and short answers."""
+    found = {place for place in own if relevance[place] >= least[place]}
     found |= {place - 1 for place in found if has_back_reference(units[place].text)}
     return found | {answer for place, answer in short_answers(units).items() if place in found}
 
@@ -165,14 +171,19 @@ def _shares_line(document: str, one: TextUnit, other: TextUnit) -> bool:
     return "\n" not in document[one.stop : other.start]
 
 
+def _mark(unit: TextUnit) -> str:
+    return "1" * (unit.numbered or unit.text[:1].isdigit()) + ")" * (")" in unit.text.partition(" ")[0])
+
+
 def _with_lists(source: ScoredText, about: Collection[int]) -> ScoredText:
     """Return a document in which a sentence that announces a short list is one unit with its items."""
     units = [*source.units]
     for place in (place for place in about if announces(units[place])):
-        stop = place + 1
-        while stop < len(units) and is_item(units[stop]):
+        stop, after = place + 1, min(place + 1, len(units) - 1)
+        own, first = _mark(units[place]), _mark(units[after])  # the same for the next clause
+        while stop < len(units) and is_item(units[stop]) and _mark(units[stop]) == first != (own or None):
             stop += 1
-        items = (without_item_mark(unit.text).rstrip(" ,;") for unit in units[place + 1 : stop])
+        items = (_ITEM_END.sub("", without_item_mark(unit.text)) for unit in units[place + 1 : stop])
         text = f"{units[place].text} {'; '.join(items)}"
         if stop > place + 1 and len(text.split()) <= _LONGEST_LIST:
             units[place] = replace(

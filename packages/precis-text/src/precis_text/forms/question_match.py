@@ -13,15 +13,12 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
-from precis_text.language import Language, function_words, language_of, languages, stemmed
+from precis_text.language import function_words, language_of, languages, stemmed
 from precis_text.tables import read_table
 from precis_text.words import unicode_words
 
 _SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
-_TO_NEXT, _TO_LAST = (
-    0.4,
-    0.2,
-)  # shares of a unit's relevance for one that follows it, and for one that it follows
+_TO_NEXT, _TO_LAST = 0.4, 0.2  # shares of its relevance that a unit gives to the next one and the last one
 _PREFIX = 6  # letters of a word that are compared, in a language without a stemmer
 # Endings of verbs that the stemmers keep, and the least letters before them; without a stemmer, the sixth letter
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
@@ -37,13 +34,14 @@ _TABLE = read_table("forms/question.toml")
 _PRICES, _AMOUNTS, _PAID, _VOTES, _DEADLINES = (
     re.compile(_TABLE[name], re.IGNORECASE) for name in ("prices", "amounts", "paid", "votes", "deadlines")
 )
+_CLOSED = re.compile(_TABLE["closed"], re.IGNORECASE)
 _KINDS = [tuple(re.compile(each, re.IGNORECASE) for each in pair) for pair in _TABLE["kinds"]]
 _OF_KIND = 2.5  # factor on the relevance of a unit with the number, date or time that a question asks for
 _NOUN, _BEFORE_NOUN = 4, 4  # least letters of a German noun, and of what is before it in a compound
 _STRONG = {code: dict(pair.split(":") for pair in pairs.split()) for code, pairs in _TABLE["strong"].items()}
 _ASKING = frozenset(_TABLE["asking"].split())
 _SMALL = {code: frozenset(words.split()) for code, words in _TABLE["small"].items()}
-_CASE = re.compile(r"(?<=\w{3})[aeiouyáéíóúýěůąę]+$")  # what follows the stem of a Czech or Polish noun
+_CASE = re.compile(r"(?<=\w{3})[aeiouyáéíóúýěůąę]+$")  # what follows the stem of a Czech noun
 _CONTRACTED = re.compile(r"\b\w+n['’]t\b", re.IGNORECASE)  # "won't" has nothing to do with "won"
 
 
@@ -54,10 +52,12 @@ class Match:
     Attributes:
         relevance: one for each unit, 0 or more.
         shares: the share of the question's weight that the words of each unit hold, 0 to 1.
+        whole: the units with all of these words, and the number or date, for which a short answer is enough.
     """
 
     relevance: Sequence[float]
     shares: Sequence[float]
+    whole: Collection[int] = frozenset()
 
     @property
     def held(self) -> float:
@@ -73,30 +73,26 @@ def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | N
         follows: the place of the unit that each unit follows in its paragraph, its list or a talk; by default, that of
             the unit before it.
     """
-    code = language_of(" ".join(texts)[:4000]) or language_of(question) or _asks_in(question)
-    reader = _Reader(code, languages().get(code), function_words(code) | _SMALL.get(code, frozenset()))
+    opening = unicode_words(question)[:1]  # a table shows no language
+    asks_in = next((code for code, words in _SMALL.items() if words.intersection(opening)), "")
+    code = language_of(" ".join(texts)[:4000]) or language_of(question) or asks_in
+    reader = _Reader(code, _ASKING | function_words(code) | _SMALL.get(code, frozenset()))
     asked = reader.asked(question)
     said = [reader.terms(text) for text in texts]
     forms = reader.forms(asked, {*chain.from_iterable(said)})
     units = [Counter(forms.get(term, term) for term in terms) for terms in said]
     weights = {term: _rarity(sum(term in unit for unit in units), len(units)) for term in asked}
-    total = sum(weights.values())
-    if not total or not _may_tell(question, texts):
+    total, others = sum(weights.values()), asked - {*reader.terms("price")}
+    is_named = others in (asked, set()) or any(others & unit.keys() for unit in units)
+    if not total or not is_named or not _may_tell(question, texts):
         return Match([0.0] * len(units), [0.0] * len(units))
     kinds = [tells for asks, tells in _KINDS if asks.search(question)]
-    is_of_kind = (any(tells.search(text) for tells in kinds) for text in texts)
-    own = [
-        (_OF_KIND if of_kind else 1.0) * score
-        for of_kind, score in zip(is_of_kind, _bm25(units, weights), strict=True)
-    ]
+    of_kind = [any(tells.search(text) for tells in kinds) for text in texts]
+    own = [each * (_OF_KIND if of else 1.0) for of, each in zip(of_kind, _bm25(units, weights), strict=True)]
     shares = [sum(weights[term] for term in asked & unit.keys()) / total for unit in units]
-    return Match(_shared(own, [None, *range(len(own) - 1)] if follows is None else follows), shares)
-
-
-def _asks_in(question: str) -> str:
-    """Return the language whose words open a question, since a table shows none; "" if none is known."""
-    first = {*unicode_words(question)[:1]}
-    return next((code for code in ("cs", "pl", "it", "pt", "nl") if first & _SMALL[code]), "")
+    closed = (kinds or len(asked) > 1) and _CLOSED.match(question)
+    whole = {at for at, held in enumerate(shares) if closed and held > 0.99 and of_kind[at] >= bool(kinds)}
+    return Match(_shared(own, [None, *range(len(own) - 1)] if follows is None else follows), shares, whole)
 
 
 def _bm25(units: Sequence[Counter[str]], weights: Mapping[str, float]) -> list[float]:
@@ -147,12 +143,10 @@ class _Reader:
 
     Attributes:
         code: ISO 639-1, or a script; "" of an unknown language.
-        language: None without word lists.
-        function: the function words of the language, if they are known.
+        function: the words that only ask, and the function words of the language, if they are known.
     """
 
     code: str
-    language: Language | None
     function: Collection[str]
 
     def asked(self, question: str) -> set[str]:
@@ -166,21 +160,17 @@ class _Reader:
         text = _DEADLINES.sub(r"\g<0> deadline ", _VOTES.sub(" voted ", text))
         letters = {each.lower() for each in _LETTER.findall(text)}
         text = _VERSION.sub(_with_versions, text)
-        words = [word for word in unicode_words(text) if word not in _ASKING]
-        words = [word for word in words if word in letters or word not in self.function]
-        if self.language is None:
-            if stemmer := _TABLE["stemmers"].get(self.code):
-                return [stemmed(stemmer, word) for word in words]
-            words = [_CASE.sub("", word) for word in words] if self.code in ("cs", "pl") else words
-            return [word[:_PREFIX] for word in words]
+        words = [word for word in unicode_words(text) if word in letters or word not in self.function]
+        if (language := languages().get(self.code)) is None:
+            stemmer = _TABLE["stemmers"].get(self.code)
+            return [stemmed(stemmer, word) if stemmer else _CASE.sub("", word)[:_PREFIX] for word in words]
         words = [word for word in words if word in letters or len(word) > 1]
-        stems = [self.language.stem(word) for word in words]
+        stems = [language.stem(word) for word in words]
         if self.code == "es":  # "cuesta", as "costará"
             return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
         if self.code == "de":
             stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
-        strong = _STRONG.get(self.code, {})
-        return [strong.get(stem, stem) for stem in stems]
+        return [_STRONG.get(self.code, {}).get(stem, stem) for stem in stems]
 
     def forms(self, asked: Set[str], known: Set[str]) -> dict[str, str]:
         """Return the terms of a document that are other forms or compounds of the question's."""
@@ -195,7 +185,7 @@ class _Reader:
     def _inflects(self, term: str, form: str) -> bool:
         """Check whether two stems differ only in an ending that belongs to the form of a verb."""
         short, long = sorted((term, form), key=len)
-        code = self.language.code if self.language else ""
+        code = self.code if self.code in languages() else ""
         if code not in _ENDINGS or not long.startswith(short):
             return False
         least, ending = _ENDINGS[code]
