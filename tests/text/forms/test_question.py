@@ -90,6 +90,13 @@ def test_a_price_answers_what_something_costs() -> None:
 
 
 REST = {
+    "en": [
+        "The roof is old and the door is in the garden.",
+        "The children eat in the school and it is loud.",
+    ],
+    "it": ["Il tetto è vecchio e la porta è nel giardino.", "I bambini sono nella scuola e il cane dorme."],
+    "cs": ["Dům je starý a dveře jsou ze dřeva.", "Děti jedí ve škole a je to hlučné."],
+    "ru": ["Крыша старая, а дверь в саду.", "Дети обедают в школе, и там шумно."],
     "fr": [
         "Les enfants mangent dans la cantine de l'école.",
         "Le toit est vieux et la porte est dans le jardin.",
@@ -111,6 +118,11 @@ REST = {
         ("de", "Wer bezahlt die Brücke?", "Die Stadt und das Land müssen die Brücke bezahlen."),
         ("de", "Was wurde gebaut?", "Die Stadt baut mit dem Land eine Brücke."),
         ("es", "¿Quién contará los votos?", "La secretaria cuenta los votos en la sala."),
+        ("es", "¿Quién recoge a la abuela?", "Yo recojo a mi abuela en la estación."),
+        ("en", "How many homes will be built?", "Build 90 homes on the field."),
+        ("it", "Ci sono feriti?", "Un uomo è ferito e la strada è chiusa."),
+        ("cs", "Kdo opraví střechu?", "Oprava střechy je na jaře a je drahá."),
+        ("ru", "Кто водит красную машину?", "Красная машина стоит у дома."),
     ],
 )
 def test_another_form_of_the_verb_answers(language: str, question: str, said: str) -> None:
@@ -349,6 +361,34 @@ def test_a_short_answer_is_shown_with_the_turn_that_asks() -> None:
             "¿Cuándo es la mudanza?",
             "La mudanza",
         ),
+        ("El puente es viejo. Hay que aportar un carné. El cine es nuevo.", "¿Qué debo aportar?", "Hay que"),
+        (
+            "Le pont est vieux. Il faut apporter la carte. La mairie est là.",
+            "Que dois-je apporter ?",
+            "Il faut",
+        ),
+        (
+            "Il teatro è vicino alla stazione. Chi viene con noi porta un panino. La strada è chiusa.",
+            "Che cosa posso portare?",
+            "Chi viene",
+        ),
+        (
+            "De straat is dicht. Het werk duurt tot juni. De bakker is op het plein.",
+            "Hoe lang duurt het werk?",
+            "Het werk",
+        ),
+        (
+            "A ponte é velha. As obras são longas e duram até maio. O mercado fica na praça.",
+            "Quanto tempo podem durar as obras?",
+            "As obras",
+        ),
+        ("Ulice vede k řece. Práce trvají čtyři týdny. Autobus čeká.", "Jak dlouho trvají práce?", "Práce"),
+        (
+            "Ulica jest długa. Prace trwają cztery tygodnie. Autobus czeka.",
+            "Jak długo trwają prace?",
+            "Prace",
+        ),
+        ("Мост старый. Работы продлятся до мая. Рынок рядом.", "Сколько продлятся работы?", "Работы"),
     ],
 )
 def test_the_word_that_asks_need_not_be_in_the_document(document: str, question: str, told: str) -> None:
@@ -374,6 +414,7 @@ def test_the_word_that_asks_need_not_be_in_the_document(document: str, question:
         ("The trip takes two hours. It is cold.", "How long does it take?", True),
         ("Two eggs are needed. The cake is old.", "What is needed?", True),
         ("The boat is called Ann. It is old.", "What is it called?", True),
+        ("Each stall gets 90 pounds. " + "It is cold. " * 20, "What does parking cost?", False),
     ],
 )
 def test_a_question_is_refused_if_the_document_lacks_what_it_asks(
@@ -640,6 +681,19 @@ NOTES = (
     "# Changes\n\n## 3.0.0\n\n- Crash at midnight is gone.\n- The menu is new.\n\n## 2.9.3\n\n"
     "- Fonts are loaded once.\n- A typo in the help is mended."
 )
+EXCLUDED = (
+    "2.1 The work includes the lawns.\n2.2 The following are excluded from the contract:\n(a) tests of swings;\n"
+    "(b) winter work; and\n(c) felling of trees with a trunk that is above sixty inches wide.\n2.3 The present staff of nine is expected to move.\n\n"
+    "3. TENDERS\n3.1 Tenders must be sent by post. Late ones are sent back."
+)
+BUS = (
+    "The bus stops at the market. Ms Lund leads the project. The bus is nine years old. The town has a new square. "
+    "Two trees were cut there in May."
+)
+LAMPS = (
+    "Fill the machine in the evening. The amber lamp flashes at noon.\n\n| Problem | Cause | Remedy |\n|---|---|---|\n"
+    "| Cold tea | Old coal | Light it again |\n| Red lamp | No water | Fill the tank |"
+)
 FIRE = "Nobody was injured. The firemen pulled two slightly injured cats and a very angry parrot out of the house."
 
 
@@ -680,6 +734,28 @@ FIRE = "Nobody was injured. The firemen pulled two slightly injured cats and a v
             "- Fonts are loaded once.\n- A typo in the help is mended.",
         ),
         ("a.txt", FIRE, "Was anybody injured?", FIRE),
+        (
+            "a.txt",
+            EXCLUDED,
+            "What is excluded from the contract?",
+            "2.2 The following are excluded from the contract: tests of swings; winter work; "
+            "felling of trees with a trunk that is above sixty inches wide.",
+        ),
+        ("a.txt", BUS, "Where does the bus stop?", "The bus stops at the market."),
+        ("a.txt", BUS, "How old is the bus?", "The bus is nine years old."),
+        (
+            "a.md",
+            LAMPS,
+            "What do I do if the red lamp flashes?",
+            "The amber lamp flashes at noon.\nProblem: Red lamp | Cause: No water | Remedy: Fill the tank",
+        ),
+        (
+            "a.txt",
+            "Stadt senkt den Strompreis und der Gaspreis steigt\n\nDie Stadt Ulm senkt den Preis für Licht. "
+            "Der Rat ist froh.",
+            "Steigt der Gaspreis?",
+            "Stadt senkt den Strompreis und der Gaspreis steigt\nDie Stadt Ulm senkt den Preis für Licht.",
+        ),
         ("a.txt", "Ci sono i soldi. Mancano le firme per il ponte.", "Quanti morti ci sono stati?", ""),
     ],
 )
@@ -750,3 +826,18 @@ def test_a_long_list_takes_no_time() -> None:
     start = perf_counter()
     asked_of(ScoredText(Passages(listed), units, [1] * len(units), [0.5] * len(units), 60.0), "topic 3")
     assert perf_counter() - start < 2.0
+
+
+def test_in_a_talk_who_asks_may_decide_and_a_turn_goes_on() -> None:
+    talk = (
+        "Ann: The clerks for the spring sale. Do we hire four clerks or six?\nBob: Last year four were too few.\n"
+        "Ann: Then six. I call them.\nBob: The gutter leaks.\nAnn: The tent is torn."
+    )
+    found = " ".join(units_asked(talk, "How many clerks do we hire?"))
+    assert "Then six." in found
+    assert "torn" not in found
+    talk = (
+        "Ann: The roof leaks, you know. I have three offers. The best one is 900 euros from Ray.\n"
+        "Bob: The lamp is broken.\nCem: What does that cost?\nAnn: No idea, 20 euros maybe."
+    )
+    assert "900 euros from Ray" in answer(talk, "What does the roof cost?", "headline").text

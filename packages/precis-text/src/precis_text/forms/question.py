@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces
@@ -129,8 +130,8 @@ def _in_talk(units: Sequence[TextUnit], found: Match, held: Collection[int], lea
     for place in held:
         speaker, asks = units[place].speaker, units[place].text.endswith("?")
         for at in range(place + 2, min(place + 5, len(units)) if speaker else 0):
-            others = {unit.speaker for unit in units[place + 1 : at]} - {speaker}
-            is_own = units[at].speaker == speaker and len(others) == asks and (asks or found.shares[at])
+            turns = sum(one.speaker != two.speaker for one, two in pairwise(units[place : at + 1]))
+            is_own = units[at].speaker == speaker and turns == 2 * asks and (asks or found.shares[at])
             if is_own and not (units[at].text.endswith("?") or is_courtesy(units[at])):
                 relevance[at] += found.relevance[place] * _IN_TALK
     for place, unit in enumerate(units):

@@ -73,9 +73,13 @@ def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | N
         follows: the place of the unit that each unit follows in its paragraph, its list or a talk; by default, that of
             the unit before it.
     """
-    opening = unicode_words(question)[:1]  # a table shows no language
-    asks_in = next((code for code, words in _SMALL.items() if words.intersection(opening)), "")
-    code = language_of(" ".join(texts)[:4000]) or language_of(question) or asks_in
+    words = unicode_words(question)  # a table shows no language
+    asks_in = {len(small.intersection(words)): code for code, small in _SMALL.items() if small & {*words[:1]}}
+    code = (
+        language_of(" ".join(texts)[:4000])
+        or language_of(question)
+        or asks_in.get(max(asks_in, default=0), "")
+    )
     reader = _Reader(code, _ASKING | function_words(code) | _SMALL.get(code, frozenset()))
     asked = reader.asked(question)
     said = [reader.terms(text) for text in texts]
@@ -167,7 +171,7 @@ class _Reader:
         words = [word for word in words if word in letters or len(word) > 1]
         stems = [language.stem(word) for word in words]
         if self.code == "es":  # "cuesta", as "costará"
-            return [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
+            stems = [stem.replace("ue", "o").replace("ie", "e") for stem in stems]
         if self.code == "de":
             stems = [stem[2:] if _PARTICIPLE.match(stem) else stem for stem in stems]
         return [_STRONG.get(self.code, {}).get(stem, stem) for stem in stems]
