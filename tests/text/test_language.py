@@ -87,6 +87,7 @@ def test_a_script_is_that_of_most_letters_and_kana_mean_japanese(text: str, scri
         ("não uma muito", 23, None),
         ("the with from não uma muito", 10, "en"),
         ("the with não uma muito", 10, "pt"),
+        ("kdo bude podle", 22, "cs"),
         ("não uma muito niet een wordt", 10, None),
         ("Паром на озере", 0, "cyrillic"),
         ("", 0, None),

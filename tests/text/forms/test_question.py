@@ -828,7 +828,7 @@ def test_a_long_list_takes_no_time() -> None:
     assert perf_counter() - start < 2.0
 
 
-def test_in_a_talk_who_asks_may_decide_and_a_turn_goes_on() -> None:
+def test_in_a_talk_who_asks_may_decide_and_a_turn_continues() -> None:
     talk = (
         "Ann: The clerks for the spring sale. Do we hire four clerks or six?\nBob: Last year four were too few.\n"
         "Ann: Then six. I call them.\nBob: The gutter leaks.\nAnn: The tent is torn."

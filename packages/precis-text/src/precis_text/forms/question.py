@@ -125,7 +125,7 @@ def _is_labelled(unit: TextUnit) -> bool:
 
 
 def _in_talk(units: Sequence[TextUnit], found: Match, held: Collection[int], least: float) -> list[float]:
-    """Return the relevance of units: a turn goes on, who asks may decide, and "No, on the 29th" corrects."""
+    """Return the relevance of units: a turn continues, who asks may decide, and "No, on the 29th" corrects."""
     relevance = [*found.relevance]
     for place in held:
         speaker, asks = units[place].speaker, units[place].text.endswith("?")
