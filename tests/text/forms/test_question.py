@@ -683,7 +683,8 @@ NOTES = (
 )
 EXCLUDED = (
     "2.1 The work includes the lawns.\n2.2 The following are excluded from the contract:\n(a) tests of swings;\n"
-    "(b) winter work; and\n(c) felling of trees with a trunk that is above sixty inches wide.\n2.3 The present staff of nine is expected to move.\n\n"
+    "(b) winter work; and\n(c) felling of trees with a trunk that is above sixty inches wide.\n"
+    "2.3 The present staff of nine is expected to move.\n\n"
     "3. TENDERS\n3.1 Tenders must be sent by post. Late ones are sent back."
 )
 BUS = (

@@ -26,8 +26,7 @@ LEAST = 0.4
 
 _RELEVANT = 0.3  # least relevance of a unit that may be chosen, relative to the best
 _RELEVANT_ROW = 0.75  # the same for a row of a table, whose neighbours have the same names of columns
-_IN_TALK = 0.5  # share of the relevance of what a speaker said that goes to the rest of it
-_HALF = 0.5  # least share of the one row of a table that answers as well as the best sentence
+_IN_TALK, _HALF = 0.5, 0.5  # relevance for the rest of a turn; least share of a row that rivals the best one
 _ITEM_END = re.compile(r"[ ,;]+(?:(?:and|or|und|oder|et|ou|y|o|e)[ ,;]*)?$")
 _TABLE = read_table("forms/question.toml")
 _CORRECTS, _POINTS = (re.compile(_TABLE[name], re.IGNORECASE) for name in ("corrects", "points"))

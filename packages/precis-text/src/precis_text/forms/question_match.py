@@ -74,12 +74,8 @@ def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | N
             the unit before it.
     """
     words = unicode_words(question)  # a table shows no language
-    asks_in = {len(small.intersection(words)): code for code, small in _SMALL.items() if small & {*words[:1]}}
-    code = (
-        language_of(" ".join(texts)[:4000])
-        or language_of(question)
-        or asks_in.get(max(asks_in, default=0), "")
-    )
+    opens = {0: ""} | {len(each & {*words}): code for code, each in _SMALL.items() if each & {*words[:1]}}
+    code = language_of(" ".join(texts)[:4000]) or language_of(question) or opens[max(opens)]
     reader = _Reader(code, _ASKING | function_words(code) | _SMALL.get(code, frozenset()))
     asked = reader.asked(question)
     said = [reader.terms(text) for text in texts]
