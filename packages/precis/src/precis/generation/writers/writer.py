@@ -121,8 +121,8 @@ class Writer:
             on_partial: called once for each document, with its index and its summary.
 
         Raises:
-            UserError: if a document is empty or no text (the error gives its number), an option does not fit, or the prompt does
-                not fit the context.
+            UserError: if a document is empty or no text (the error gives its number), an option does not fit, or the
+                prompt does not fit the context.
             RunError: if the model cannot answer.
         """
         if unknown := options.keys() - StreamOptions.__annotations__.keys():
