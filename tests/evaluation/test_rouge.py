@@ -148,7 +148,7 @@ def test_an_empty_prediction_scores_0() -> None:
 
 def test_the_signature_names_every_choice() -> None:
     assert Rouge().signature == (
-        "rouge|types:1,2,L,Lsum|stem:porter|tok:rouge-score|split:precis-rules-6|refs:max"
+        "rouge|types:1,2,L,Lsum|stem:porter|tok:rouge-score|split:precis-rules-7|refs:max"
         f"|version:{version('rouge-score')}|precis:{precis.__version__}"
     )
     other = Rouge(types=("rougeL",), stemmer=False, tokenizer="unicode", split="newline", references="mean")

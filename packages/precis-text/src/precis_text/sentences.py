@@ -17,7 +17,7 @@ The rules, in order:
 7. A smiley (":(") before a capital ends a sentence, and one behind a full stop belongs to it.
 8. A single full stop ends nothing after a title or an abbreviation that needs a continuation ("Dr.", "e.g."). Nor
    does it after "No.", "Fig." and the like before a digit or a code ("No. F01"), after the number that opens a
-   sentence ("1. First"), or after an ordinal ("3. März").
+   sentence ("1. First"), after an ordinal ("3. März"), or within a date ("1. 3. 2025").
 9. After initials, dotted abbreviations and those that may close a sentence ("J.", "U.S.", "etc.", "Inc."),
    it ends one only before a common opening word ("The", "He", "However").
 
@@ -33,9 +33,10 @@ from precis_text.inline_items import item_starts
 from precis_text.quoted_spans import QuotedSpans
 from precis_text.tables import read_table
 
-RULES = "precis-rules-6"
+RULES = "precis-rules-7"
 
 _TABLE = read_table("sentence_words.toml")
+_DATE = re.compile(_TABLE.pop("date"))
 _WORDS = {name: frozenset(words.split()) for name, words in _TABLE.items()}
 ORDERED = _WORDS["months"] | _WORDS["after_ordinal"]
 """Words behind an ordinal: "3. März"."""
@@ -103,6 +104,7 @@ class _Paragraph:
         self.text, self._is_lower = text, is_lower
         self._held = QuotedSpans(text)
         self._items = [*item_starts(text, counted=_WORDS["counted"])]
+        self._dates = {place for found in _DATE.finditer(text) for place in map(found.start, (1, 2, 3))}
         self._is_glued = len([*_GLUED.finditer(text)]) > 1
 
     def __iter__(self) -> Iterator[int]:
@@ -121,7 +123,7 @@ class _Paragraph:
 
     def _end(self, start: int, stop: re.Match[str]) -> int | None:
         """Return where a stop ends the sentence that began at `start`, or None if it does not."""
-        if self._held.cover(stop.start(), stop.end()):
+        if stop.start() in self._dates or self._held.cover(stop.start(), stop.end()):
             return None
         rest = self.text[stop.end() : stop.end() + 80]
         following = rest.lstrip(_OPENERS + " ")
