@@ -57,6 +57,26 @@ def test_a_unit_that_points_to_the_next_one_announces_it(text: str) -> None:
     assert not announces(unit("The quay follows the wall below the hill."))
 
 
+@pytest.mark.parametrize(
+    ("text", "is_told"),
+    [
+        ("Before we pay, you must send us three of these papers within 14 days:", True),
+        ("Bitte senden Sie uns dazu bis zum 3. Mai die folgenden Papiere:", True),
+        ("Se le requiere para que en el plazo de diez días aporte los papeles:", True),
+        ("Après cela, nous vous proposons une somme de 3 114 euros pour le mur :", True),
+        ("La preghiamo di mandarci entro il 3 maggio i fogli che seguono:", True),
+        ("You must do these three things in the order that is given here:", False),
+        ("We offer pumps from 30 euros on, and the following kinds of walls:", False),
+        ("You must pay by 3 May:", False),
+        ("Nous vous proposons une visite du mur et du port avec le guide :", False),
+    ],
+)
+def test_a_demand_with_its_deadline_and_an_offer_with_its_amount_say_something_without_a_list(
+    text: str, is_told: bool
+) -> None:
+    assert announces(unit(text)) is not is_told
+
+
 def test_a_small_letter_goes_on_with_a_sentence_that_nothing_ended() -> None:
     cut = unit("This lets you make spans and")
     assert goes_on(cut, unit("metrics for your code."))

@@ -7,6 +7,7 @@ from precis_text.selection import Dependencies
 from precis_text.units import extraction_units
 
 FIRST, LAST = "The wall of the town moved.", "Snow fell on the road."
+DEMAND = "You must send us the following papers by 3 May, or we will close the claim:"
 HEAD = "The council of the old town and of the whole harbour decided this on the day:"
 
 
@@ -22,6 +23,8 @@ def depends(*texts: str) -> Dependencies:
         ((FIRST, LAST), {0, 1}, [None, None]),
         ((FIRST, "It rose again in May.", LAST), {0, 2}, [None, 0, None]),
         ((FIRST, HEAD, "The quay is built."), {0, 2}, [None, 2, None]),
+        ((FIRST, DEMAND, "- It rose again."), {0, 1}, [None, None, 1]),
+        ((FIRST, DEMAND.replace(" by 3 May", ""), "- Proof of it."), {0, 2}, [None, 2, None]),
         ((FIRST, HEAD), {0}, [None, 1]),
         ((FIRST, HEAD, "It rose again in May."), {0}, [None, 1, 1]),
         ((FIRST, HEAD.replace("The council", "It"), LAST), {0, 2}, [None, 1, None]),

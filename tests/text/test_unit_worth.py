@@ -120,6 +120,20 @@ def test_who_leads_through_a_meeting_decides_nothing_and_says_little(chair: str,
         "This release contains forward-looking statements that involve risks and uncertainties.",
         "Actual results may differ materially from our plans.",
         "Dafür danken wir Ihnen herzlich.",
+        "Hope you're well, and thanks again for coming to the well - we all liked it.",
+        "Thank you for your interest in our well and for the time you gave us on 20 May.",
+        "Wir danken Ihnen für Ihr Interesse an unserer Pumpe und für die Zeit.",
+        "Nous vous remercions de l'intérêt que vous portez à notre pompe.",
+        "Nous faisons suite à la lettre que vous nous avez adressée le 4 mai.",
+        "Le agradecemos su interés en la bomba.",
+        "La ringraziamo per l'interesse dimostrato verso la pompa.",
+        "At Pump Hall, we take your privacy very seriously.",
+        "Si ya ha pagado la bomba, no tenga en cuenta este escrito.",
+        "See my answers below in blue.",
+        "Minutes of the Board Meeting held on Tuesday 14 May at 6 pm in the hall.",
+        "Apologies were received from Ann Lund.",
+        "Ann Lund declared an interest in item 2 and left the room for that item.",
+        "Frau Vogt begrüßt die Eltern und stellt die Tagesordnung vor.",
     ],
 )
 def test_what_all_texts_of_a_kind_say_is_worth_next_to_nothing(said: str) -> None:
@@ -153,12 +167,45 @@ def test_what_all_texts_of_a_kind_say_is_worth_next_to_nothing(said: str) -> Non
         "This release contains forward-looking statements on 12 pumps and a loss of 3 million.",
         "Dafür danken wir Ihnen herzlich, und die Pumpe kostet 420 Euro.",
         "Last week we learned that the maker of the pump is bankrupt.",
+        "Hope you're well, and I can offer you the pump for 20 pounds.",
+        "I hope you are good enough to win.",
+        "Thank you for your letter, but the pump will be closed.",
+        "Thank you for your payment of 300 pounds.",
+        "Vielen Dank für Ihr Schreiben, leider ist die Pumpe verkauft.",
+        "Nous vous remercions de nous retourner l'accord avant le 12 mai.",
+        "Nous faisons suite à votre lettre et vous confirmons la vente.",
+        "La ringraziamo per l'interesse, ma la pompa è venduta.",
+        "Apologies were received from the bank, and the fine was dropped; it paid 300 pounds.",
+        "Der Minister begrüßt die Elternzeit für Väter.",
+        "If you have already paid, please send us the receipt.",
     ],
 )
 def test_a_sentence_like_a_formality_that_says_more_keeps_its_worth(said: str) -> None:
     units = extraction_units(f"{said} The pump lifts water from the well. {SESSION[0]} {SESSION[2]}")
     assert not formalities(units)[0]
     assert not is_formal(units[0])
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        "I am sorry to tell you that we chose a pump.",
+        "We are delighted to say that we offer you a pump.",
+        "Leider müssen wir Ihnen mitteilen, dass die Pumpe steht.",
+        "Siamo tuttavia spiacenti di comunicarLe la fine della pompa.",
+        "Nous avons le regret de vous informer de la fin de la pompe.",
+    ],
+)
+def test_what_a_letter_is_for_is_worth_more_than_the_rest_of_it(news: str) -> None:
+    units = extraction_units(f"The pump lifts water from the well. {news} The well is deep and old.")
+    assert worths(units, [1.0, 0.1, 1.0], [9, 9, 9], Partners.of(units), longer=4.0) == [1.0, 1.4, 1.0]
+    said = extraction_units(f"Ann: {news}\nBen: The pump lifts water from the well.\nAnn: The well is deep.")
+    assert worth(said)[0] <= 1.0
+
+
+@pytest.mark.parametrize("said", ["She is sorry to tell him that.", "I am happy to help.", "We are sorry."])
+def test_other_feelings_are_worth_what_they_were(said: str) -> None:
+    assert worth(extraction_units(f"{said} The pump lifts water from the well."))[0] <= 1.0
 
 
 @pytest.mark.parametrize("tag", ["And the pump ?", "Or water?", "So the wall?"])

@@ -475,6 +475,11 @@ def test_a_second_sentence_has_half_the_worth_of_a_first_one_that_stands_alone(
     assert len(shown(f"Ships sail. {document}", "tldr", [0.0, 1.0, second])) == count
 
 
+def test_a_tldr_keeps_what_a_letter_is_for() -> None:
+    document = "I am sorry to tell you that the old pier is closed. Boats carry iron over the sea in spring."
+    assert shown(document, "tldr", [0.1, 1.0]) == document.replace(". B", ".|B").split("|")
+
+
 def test_a_first_sentence_that_refers_back_keeps_the_one_before_it() -> None:
     document = "Boats carry iron over the cold sea. This was mended by the old town last spring."
     assert shown(document, "tldr", [0.1, 1.0]) == document.replace(". T", ".|T").split("|")
