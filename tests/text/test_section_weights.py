@@ -93,3 +93,10 @@ Any repair of engines.
 Pupils may be wet.
 """
     assert weights(proposal) == {"Boats": 1.0, "Any": 0.1, "Pupils": 1.0}
+
+
+def test_a_label_within_a_paragraph_weighs_its_sentence() -> None:
+    found = weights(
+        "Methods: We read pumps. Conclusão: A água falta. Wells: They were dug by hand. Rain fell."
+    )
+    assert found == {"Methods:": 0.25, "Conclusão:": 1.6, "Wells:": 1.0, "Rain": 1.0}

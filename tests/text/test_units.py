@@ -556,6 +556,34 @@ def test_a_title_ends_above_small_letters_and_above_its_author(first: str, secon
     assert (len(extraction_units(f"{first}\n{second}\n\nThe boat is old.")) == 2) == is_one
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"),
+    [
+        (
+            "10:00 procession of the boats from the church",
+            "11:00 show of the old pump behind the school",
+            False,
+        ),
+        ("The boats leave the quay of the town and at", "11:00 they reach the old pump of the school", True),
+        (
+            "Harbour of Olm         12 Quay Road of the town",
+            "Office of Boats        Telephone of the office",
+            False,
+        ),
+        (
+            "The harbour of Olm         has twelve old boats",
+            "and they were all built in the war by the town",
+            True,
+        ),
+    ],
+)
+def test_lines_of_a_timetable_and_of_two_columns_were_not_wrapped(
+    first: str, second: str, is_one: bool
+) -> None:
+    lines = [" ".join(first.split()), " ".join(second.split())]
+    assert texts(f"{first}\n{second}") == ([" ".join(lines)] if is_one else lines)
+
+
 @pytest.mark.parametrize(("words", "is_one"), [("we went on", False), ("then we went on", True)])
 def test_a_line_of_four_words_was_wrapped_before_a_small_letter(words: str, is_one: bool) -> None:
     assert texts(f"{words}\nto the sea.") == ([f"{words} to the sea."] if is_one else [words, "to the sea."])

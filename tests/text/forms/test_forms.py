@@ -578,6 +578,7 @@ LETTER = "Der Rat hat den Kai am Montag gesperrt. Die Boote liegen nun im Norden
         ("Betreff: AW: Der alte Kran", "Der alte Kran"),
         ("Objet : la vieille grue", "la vieille grue"),
         ("Asunto: la vieja grúa", "la vieja grúa"),
+        ("Assunto: a velha grua", "a velha grua"),
         ("Thread: Who mends a crane?", "Who mends a crane?"),
         ("Hafenamt Olm\nKaistr. 4, 24999 Olm\n\nOlm, den 3.5.2026\n\nHohe Miete gemäß Vertrag\nVertrag Nr. 12 von\n\n"
          "Sehr geehrte Frau Lund,", "Hohe Miete gemäß Vertrag"),
@@ -708,6 +709,20 @@ def test_an_outline_names_the_parts_without_text_of_their_own_and_no_title() -> 
 def test_items_notes_and_signatures_are_no_parts_of_an_outline(lines: str, names: list[str]) -> None:
     text = "The hall is cold in winter."
     found = outline(f"Rooms\n\n{text}\n\nPrices\n\n{text}\n\n{lines}\n\nDays\n\n{text}")
+    assert [line.partition(":")[0].removeprefix("- ") for line in found] == names
+
+
+@pytest.mark.parametrize(
+    ("end", "names"),
+    [
+        ("The doctor\n\nAnn Ode", ["Rooms", "Days"]),
+        ("The doctor\n\nAnn Ode\n\nDocumento firmato digitalmente.", ["Rooms", "Days"]),
+        ("Prices\n\nHall | 12 euros", ["Rooms", "Days", "Prices"]),
+    ],
+)
+def test_lines_behind_the_text_are_no_parts_of_an_outline(end: str, names: list[str]) -> None:
+    text = "The hall is cold in winter."
+    found = outline(f"Rooms\n\n{text}\n\nDays\n\n{text}\n\n{end}")
     assert [line.partition(":")[0].removeprefix("- ") for line in found] == names
 
 

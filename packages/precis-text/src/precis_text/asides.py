@@ -91,7 +91,9 @@ class Asides:
         """Check whether a block of lines is an address or a letterhead: no sentence, and a place or telephone."""
         most = _LONG_LABEL if len(lines) > 1 else _LONG_CONTACT
         is_told = any(
-            CLOSED.search(line) or _LISTED.match(line) or len(_LETTERS.findall(line)) > most for line in lines
+            CLOSED.search(line) or _LISTED.match(line) or len(_LETTERS.findall(line)) > most
+            for line in lines
+            if not self.has_sentence(line)
         )
         return not is_told and any(_LINES["address"].match(line) for line in lines)
 

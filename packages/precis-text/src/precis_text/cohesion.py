@@ -18,7 +18,7 @@ from precis_text.units import ENDED, TextUnit
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
 _TABLE = read_table("cohesion.toml")
-_BELOW, _FOLLOWS, _DEMANDS, _NEWS, _FORMAL, _SESSIONS, _HOLES, _LOST, _CUT, _AIMS = (
+_BELOW, _FOLLOWS, _DEMANDS, NEWS, _FORMAL, _SESSIONS, _HOLES, _LOST, _CUT, _AIMS = (
     re.compile("|".join(_TABLE[name].split("\n")))
     for name in ("below", "follows", "demands", "news", "formal", "sessions", "holes", "lost", "cut", "aims")
 )
@@ -50,14 +50,10 @@ def _is_torn(text: str) -> bool:
 
 
 def announces(unit: TextUnit) -> bool:
-    """Check whether a unit says nothing without the next one: "The parts:", "Below are hints", "It goes as follows".
-
-    "You must send us three papers by 3 May:" says something.
-    """
-    if len(unit.text.split()) >= _ANNOUNCING and _DEMANDS.search(unit.text):
-        return False
-    points = _BELOW.match(unit.text) or _FOLLOWS.search(unit.text)
-    return (unit.text.endswith((":", "：")) or points is not None) and not unit.speaker
+    """Check whether a unit says nothing without the next one: "The parts:", "Below are hints", "It goes as follows"."""
+    points = _BELOW.match(unit.text) or _FOLLOWS.search(unit.text) or unit.text.endswith((":", "："))
+    is_told = len(unit.text.split()) >= _ANNOUNCING and _DEMANDS.search(unit.text) is not None
+    return bool(points) and not (unit.speaker or is_told)
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:
@@ -74,11 +70,6 @@ def asks(unit: TextUnit) -> bool:
 def is_formal(unit: TextUnit) -> bool:
     """Check whether a unit says what all texts of its kind say: "The minutes of the last meeting were approved"."""
     return _FORMAL.search(unit.text) is not None and not unit.speaker
-
-
-def is_news(said: str) -> bool:
-    """Check whether a sentence says what a letter is for: "I am sorry to tell you that"."""
-    return _NEWS.search(said) is not None
 
 
 def formalities(units: Sequence[TextUnit]) -> list[bool]:

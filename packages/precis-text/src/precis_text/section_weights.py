@@ -36,5 +36,6 @@ def section_weights(units: Sequence[TextUnit]) -> list[float]:
             is_part = weight == _METHODS and place < listed[-1] and found[1] in (None, number)
             if found[2] in _FACTORS or not is_part:
                 weight, number = factors.get(found[2], 1.0), found[1]
-        weights.append(weight)
+        label = "" if found else units[place].text.partition(":")[0].lower()  # "Conclusion: It rains more."
+        weights.append(weight * factors.get(label, 1.0))
     return weights

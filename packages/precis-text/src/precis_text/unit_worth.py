@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
-from precis_text.cohesion import asks, formalities, holed, is_aim, is_broken_off, is_formal, is_news, unended
+from precis_text.cohesion import NEWS, asks, formalities, holed, is_aim, is_broken_off, is_formal, unended
 from precis_text.decided_items import least_worths
 from precis_text.exchanges import (
     asks_alone,
@@ -100,10 +100,9 @@ def worths(
     found = [*map(math.prod, zip(scores, section_weights(units), said, *factors, strict=True))]
     told = [worth for worth, unit in zip(found, units, strict=True) if not (unit.heading or unit.aside)]
     best = max(told or found)
-    floors = [
-        max(floor, _NEWS if not unit.speaker and is_news(unit.text) else 0.0)
-        for floor, unit in zip(least_worths(units), units, strict=True)
-    ]
+    floors = least_worths(units)
+    for place, unit in enumerate(units):
+        floors[place] = _NEWS if not unit.speaker and NEWS.search(unit.text) else floors[place]
     formal = formalities(units)
     for place in partners.votes:
         floors[place] = max(floors[place], 0.0 if formal[place] else _MOTION)

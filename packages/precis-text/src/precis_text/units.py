@@ -38,6 +38,7 @@ _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 _CELLS = " | "  # between the cells of a table's row
+_COLUMN = re.compile(r"\S {4,}\S|^\s*(?:[01]?\d|2[0-3])[:.h][0-5]\d\s+[^\W\d_]")  # or a line of a timetable
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _WRAPPED = 8  # fewest lines that surely go on, of a text whose lines a program wrapped at one width
 _USUAL = 0.75  # share of these lines that are shorter than that width
@@ -413,13 +414,14 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
 
     It is about as wide as the widest of its block, and the next one starts neither a turn nor an item. A small letter
     starts neither, unless a sentence ends before it. A line of several words without an end mark was wrapped at any
-    width if a small letter follows. Two rows of a table were not, and a title in capitals or above its author.
+    width if a small letter follows. Two rows of a table or times were not, and a title in capitals or above its author.
     """
     is_above_small = following != following.upper() and not following.lstrip()[:1].islower()
     is_loud = line.isupper() and 2 * sum(map(str.isupper, line)) > sum(map(str.isalpha, line))
     is_title = is_loud and is_above_small and not line.rstrip().endswith(",")
     is_credited = _AUTHOR.match(following) is not None and len(line.split()) <= _CREDITED
-    if is_title or is_credited or (_CELLS in line and _CELLS in following):
+    is_row = (_CELLS in line and _CELLS in following) or (_COLUMN.search(line) and _COLUMN.search(following))
+    if is_title or is_credited or is_row:
         return False
     if _was_cut(line, following):
         return True

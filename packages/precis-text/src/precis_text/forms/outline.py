@@ -119,10 +119,11 @@ def _marked_headings(source: ScoredText) -> list[str]:
     """Return the heading that begins at each unit, or "".
 
     Titles before the text join the next heading, and so do long lines, labels, items, notes in italics and names below
-    a closing.
+    a closing or behind the text.
     """
-    names = [""] * len(source.units)
-    for place, (unit, after) in enumerate(pairwise(source.units)):
+    units, names = source.units, [""] * len(source.units)
+    told = [at for at, each in enumerate(units) if "|" in each.text or not (each.heading or each.aside)]
+    for place, (unit, after) in enumerate(pairwise(units[: max(told, default=0) + 1])):
         if not unit.heading or unit.text[0] in "-*•–—" or ENDED.search(unit.text):
             continue
         before = source.units[place - 1]
