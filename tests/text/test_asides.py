@@ -127,6 +127,7 @@ def chosen(*lines: str) -> list[str]:
         "Pagina 1 di 1",
         "Documento firmato digitalmente. Página 2 de 3",
         "ООО «Насос», ИНН 7700000000, г. Олм, ул. Кирова, д. 21.",
+        "Исх. № 318 от 05.06.2024",
         "Please do not hesitate to contact us if you have any questions.",
         "If you have any further questions, please feel free to ask us.",
         "Für Rückfragen stehen wir Ihnen jederzeit gerne zur Verfügung.",

@@ -314,6 +314,7 @@ SESSION = (
     "Mayor Holt called the regular meeting to order at 7 p.m. and thanked all.",
     "Ms. Ray moved, seconded by Mr. Po, to approve the agenda as presented.",
     "There being no further business, the meeting was adjourned at 9:43 p.m.",
+    "There being no further business the meeting closed at 8.05 pm.",
     "Herr Vogt eröffnet die Versammlung um 19.30 Uhr und begrüßt alle.",
     "Er stellt fest, dass fristgerecht eingeladen wurde.",
     "La séance est levée à 21 heures.",

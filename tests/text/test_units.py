@@ -323,6 +323,10 @@ def test_numbered_lines_that_open_blocks_are_headings_if_their_numbers_follow_ea
     ("first", "second"),
     [
         ("3 Results\nHeat | Rate\n10 | 2.1\n20 | 3.5\n30 | 4.2", "4 Discussion\nThe heat was as expected."),
+        (
+            "3 Results\nHeat           Rate\nWall           2.1\nOld quay       3.5\nNew quay       4.2",
+            "4 Discussion\nThe heat was as expected.",
+        ),
         ("1. Minutes of the last meeting\nThey were read.", "2. Date of next meeting\nMonday at noon."),
     ],
 )

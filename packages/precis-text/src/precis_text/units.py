@@ -37,8 +37,8 @@ _LONG_TURN = 20  # words
 _BLOCK = re.compile(r"[^\n]*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*")
 _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
-_CELLS = " | "  # between the cells of a table's row
-_COLUMN = re.compile(r"\S {4,}\S|^\s*(?:[01]?\d|2[0-3])[:.h][0-5]\d\s+[^\W\d_]")  # or a line of a timetable
+# Cells of a table's row, two columns, or a line of a timetable
+_ROW = re.compile(r" \| |\S {4,}\S|^\s*(?:[01]?\d|2[0-3])[:.h][0-5]\d\s+[^\W\d_]")
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _WRAPPED = 8  # fewest lines that surely go on, of a text whose lines a program wrapped at one width
 _USUAL = 0.75  # share of these lines that are shorter than that width
@@ -329,7 +329,8 @@ def _titles(units: Sequence[TextUnit], document: str, parts: Collection[int]) ->
         for place, (before, unit, after) in enumerate(zip([None, *units], units, following, strict=False))
         if _is_heading([unit]) and not after.speaker
         if before is None or (CLOSED.search(before.text) and "\n" in document[before.stop : unit.start])
-        if CLOSED.search(after.text) or (before is None and opens and _CELLS in after.text)
+        if CLOSED.search(after.text)
+        or (before is None and opens and _ROW.search(document, after.start, after.stop))
         if _begins_part(unit.text, after.text)
         or (before is None and opens)
         or (
@@ -420,8 +421,7 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
     is_loud = line.isupper() and 2 * sum(map(str.isupper, line)) > sum(map(str.isalpha, line))
     is_title = is_loud and is_above_small and not line.rstrip().endswith(",")
     is_credited = _AUTHOR.match(following) is not None and len(line.split()) <= _CREDITED
-    is_row = (_CELLS in line and _CELLS in following) or (_COLUMN.search(line) and _COLUMN.search(following))
-    if is_title or is_credited or is_row:
+    if is_title or is_credited or (_ROW.search(line) and _ROW.search(following)):
         return False
     if _was_cut(line, following):
         return True
