@@ -291,6 +291,7 @@ def test_different_words_with_content_count_and_fillers_do_not() -> None:
         "We are live.",
         "Thanks for a terrible day.",
         "Thank you for a missed opportunity.",
+        "Ich begrüße den Plan der Stadt.",
     ],
 )
 def test_what_answers_decides_or_tells_is_no_greeting(text: str) -> None:
@@ -310,6 +311,7 @@ def test_what_answers_decides_or_tells_is_no_greeting(text: str) -> None:
         "Thank you very much.",
         "Mr. Chair, I'd like to thank the honourable member for his question.",
         "Well, thank you all for joining us, taking the time out of your day to talk about your ideas.",
+        "Ja, dann begrüße ich euch alle ganz herzlich.",
     ],
 )
 def test_what_only_greets_or_leads_goes(text: str) -> None:
