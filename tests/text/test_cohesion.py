@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_aim, is_part, unended
+from precis_text.cohesion import announces, asks, goes_on, halves, holed, is_aim, is_part, needs_next, unended
 from precis_text.units import TextUnit
 
 
@@ -74,7 +74,8 @@ def test_a_unit_that_points_to_the_next_one_announces_it(text: str) -> None:
 def test_a_demand_with_its_deadline_and_an_offer_with_its_amount_say_something_without_a_list(
     text: str, is_told: bool
 ) -> None:
-    assert announces(unit(text)) is not is_told
+    assert announces(unit(text))
+    assert needs_next(unit(text)) is not is_told
 
 
 def test_a_small_letter_goes_on_with_a_sentence_that_nothing_ended() -> None:

@@ -742,6 +742,18 @@ FIRE = "Nobody was injured. The firemen pulled two slightly injured cats and a v
             "2.2 The following are excluded from the contract: tests of swings; winter work; "
             "felling of trees with a trunk that is above sixty inches wide.",
         ),
+        (
+            "a.txt",
+            "Ann must bring these papers to the town hall by 3 May:\n\na) The contract.\nb) A map of the wall.\n\nBye.",
+            "Which papers must Ann bring?",
+            "Ann must bring these papers to the town hall by 3 May: The contract; A map of the wall.",
+        ),
+        (
+            "a.txt",
+            "The bus hit a wall in Elgin. Nobody saw it.\n\nYou might also like: Two injured at Moray",
+            "Was anyone injured?",
+            "",
+        ),
         ("a.txt", BUS, "Where does the bus stop?", "The bus stops at the market."),
         ("a.txt", BUS, "How old is the bus?", "The bus is nine years old."),
         (

@@ -18,7 +18,7 @@ from precis_text.units import ENDED, TextUnit
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
 _TABLE = read_table("cohesion.toml")
-_BELOW, _FOLLOWS, _DEMANDS, NEWS, _FORMAL, _SESSIONS, _HOLES, _LOST, _CUT, _AIMS = (
+_BELOW, _FOLLOWS, _DEMANDS, _NEWS, _FORMAL, _SESSIONS, _HOLES, _LOST, _CUT, _AIMS = (
     re.compile("|".join(_TABLE[name].split("\n")))
     for name in ("below", "follows", "demands", "news", "formal", "sessions", "holes", "lost", "cut", "aims")
 )
@@ -50,10 +50,20 @@ def _is_torn(text: str) -> bool:
 
 
 def announces(unit: TextUnit) -> bool:
-    """Check whether a unit says nothing without the next one: "The parts:", "Below are hints", "It goes as follows"."""
-    points = _BELOW.match(unit.text) or _FOLLOWS.search(unit.text) or unit.text.endswith((":", "："))
+    """Check whether a unit points to the next one: "The parts:", "Below are hints", "It goes as follows"."""
+    points = _BELOW.match(unit.text) or _FOLLOWS.search(unit.text)
+    return (unit.text.endswith((":", "：")) or points is not None) and not unit.speaker
+
+
+def needs_next(unit: TextUnit) -> bool:
+    """Check whether a unit says nothing without what it announces; a demand with its deadline says enough."""
     is_told = len(unit.text.split()) >= _ANNOUNCING and _DEMANDS.search(unit.text) is not None
-    return bool(points) and not (unit.speaker or is_told)
+    return announces(unit) and not is_told
+
+
+def tells_news(text: str) -> bool:
+    """Check whether a sentence says what a letter is for: "I am sorry to tell you that ..."."""
+    return _NEWS.search(text) is not None
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import announces, formalities, goes_on, halves, is_part
+from precis_text.cohesion import formalities, goes_on, halves, is_part, needs_next
 from precis_text.decided_items import decided_words
 from precis_text.exchanges import is_courtesy, only_asks
 from precis_text.length import Cap, Length, Sentences, Tokens, Words
@@ -238,7 +238,7 @@ class Dependencies:
             for place, unit in enumerate(units)
         ]
         cut = [is_written and half and on for half, on in zip(small, follows, strict=True)]
-        is_open = [on or announces(unit) for on, unit in zip([*cut[1:], False], units, strict=True)]
+        is_open = [on or needs_next(unit) for on, unit in zip([*cut[1:], False], units, strict=True)]
         needs = [None if out else _needed(place, refers, is_open, is_out) for place, out in enumerate(is_out)]
         answers = frozenset(place for place, unit in enumerate(units) if unit.answers and not is_out[place])
         free = [place for place, need in enumerate(needs) if need is None and not is_out[place]]

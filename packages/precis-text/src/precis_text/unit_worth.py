@@ -10,7 +10,16 @@ import math
 from collections.abc import Sequence
 
 from precis_text.back_references import has_inner_reference, points_to_a_part
-from precis_text.cohesion import NEWS, asks, formalities, holed, is_aim, is_broken_off, is_formal, unended
+from precis_text.cohesion import (
+    asks,
+    formalities,
+    holed,
+    is_aim,
+    is_broken_off,
+    is_formal,
+    tells_news,
+    unended,
+)
 from precis_text.decided_items import least_worths
 from precis_text.exchanges import (
     asks_alone,
@@ -44,7 +53,10 @@ _BROKEN = 0.3  # factor on the score of a message that breaks off, or has words 
 _UNENDED = 0.5  # factor on the score of a unit without an end mark, in a text whose other units have one
 _PART = 0.3  # factor on the score of a unit that speaks of a section or table of its document
 _MOTION = 0.5  # least worth of a motion whose vote is told, relative to the best unit that is no heading
-_NEWS = 1.4  # least worth of what a letter is for, relative to that unit
+_NEWS, _LETTER = (
+    1.4,
+    600,
+)  # least worth of what a letter is for, relative to that unit; most words of a letter
 _FORMAL = 0.03  # factor on the score of a unit that says what all texts of its kind say
 _AIM = 0.3  # factor on the score of a sentence that says what was done, and not what was found
 _HOLE = 0.1  # factor on the score of a unit that lost a formula
@@ -101,8 +113,9 @@ def worths(
     told = [worth for worth, unit in zip(found, units, strict=True) if not (unit.heading or unit.aside)]
     best = max(told or found)
     floors = least_worths(units)
+    is_letter = sum(sizes) <= _LETTER
     for place, unit in enumerate(units):
-        floors[place] = _NEWS if not unit.speaker and NEWS.search(unit.text) else floors[place]
+        floors[place] = _NEWS if is_letter and not unit.speaker and tells_news(unit.text) else floors[place]
     formal = formalities(units)
     for place in partners.votes:
         floors[place] = max(floors[place], 0.0 if formal[place] else _MOTION)

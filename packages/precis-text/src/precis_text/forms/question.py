@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from precis_text.asides import Asides
 from precis_text.back_references import has_back_reference
 from precis_text.cohesion import announces
 from precis_text.exchanges import is_courtesy, short_answers
@@ -28,6 +29,7 @@ _RELEVANT = 0.3  # least relevance of a unit that may be chosen, relative to the
 _RELEVANT_ROW = 0.75  # the same for a row of a table, whose neighbours have the same names of columns
 _IN_TALK, _HALF = 0.5, 0.5  # relevance for the rest of a turn; least share of a row that rivals the best one
 _ITEM_END = re.compile(r"[ ,;]+(?:(?:and|or|und|oder|et|ou|y|o|e)[ ,;]*)?$")
+_FULL_STOP = re.compile(r"(?<=\w{4})\.;")  # of an item that is not the last
 _TABLE = read_table("forms/question.toml")
 _CORRECTS, _POINTS = (re.compile(_TABLE[name], re.IGNORECASE) for name in ("corrects", "points"))
 _LABELLED = re.compile(r"[^\W_][^:\n]{0,39}: +\S")  # "Attendance: 1,107"
@@ -120,7 +122,9 @@ def _follows(document: str, units: Sequence[TextUnit]) -> list[int | None]:
 
 
 def _is_labelled(unit: TextUnit) -> bool:
-    return not (unit.speaker or ENDED.search(unit.text)) and _LABELLED.match(unit.text) is not None
+    """Check whether a unit is a line such as "Attendance: 1,107", and no link to another page."""
+    is_line = not (unit.speaker or ENDED.search(unit.text)) and _LABELLED.match(unit.text) is not None
+    return is_line and not Asides().has_sentence(unit.text)
 
 
 def _in_talk(units: Sequence[TextUnit], found: Match, held: Collection[int], least: float) -> list[float]:
@@ -184,7 +188,7 @@ def _with_lists(source: ScoredText, about: Collection[int]) -> ScoredText:
         while stop < len(units) and is_item(units[stop]) and _mark(units[stop]) == first != (own or None):
             stop += 1
         items = (_ITEM_END.sub("", without_item_mark(unit.text)) for unit in units[place + 1 : stop])
-        text = f"{units[place].text} {'; '.join(items)}"
+        text = _FULL_STOP.sub(";", f"{units[place].text} {'; '.join(items)}")
         if stop > place + 1 and len(text.split()) <= _LONGEST_LIST:
             units[place] = replace(
                 units[place], text=text, stop=units[stop - 1].stop, heading=False, aside=False
