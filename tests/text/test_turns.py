@@ -445,3 +445,20 @@ def test_comments_of_programs_and_without_a_date_are_turns() -> None:
 )
 def test_letters_of_a_list_are_no_speakers_of_answers(lines: list[str]) -> None:
     assert "A" not in dialogue_speakers(lines)
+
+
+def test_what_a_message_says_of_labels_is_no_event() -> None:
+    chat = (
+        "[10:00] Ann: Did you paint it?\nBen added new price labels on Monday\n"
+        "[10:05] Ben: Yes, I did that.\n[10:06] Ann: Good. Thank you."
+    )
+    assert "price labels" in turns_of(chat)[0].text
+
+
+def test_numbered_speakers_of_wrapped_lines_speak() -> None:
+    talk = "\n".join(
+        f"Speaker {number}: The rain came in during the winter and the wall\nis wet. We asked three firms what it\n"
+        "would cost. They gave us prices between 3,000\nand 5,000 pounds. We have 2,000 in the bank."
+        for number in (1, 2, 3)
+    )
+    assert dialogue_speakers(talk.split("\n")) == {"Speaker 1", "Speaker 2", "Speaker 3"}

@@ -32,8 +32,9 @@ _ITEM_MARKS = "-*\u2022\u2013\u2014|#>`["  # an item of a list or a row of a tab
 AGENDA = "TOP|Tagesordnungspunkt|Punkt|Point|Punto|Item|Agenda item"  # with a number; "User 1" speaks
 _PART = re.compile(rf"(?:{AGENDA}) \d{{1,2}}: [^.!?…]+")
 _FEW_HEADS = 3  # in which no speaker needs to return
-_TIMED = re.compile(r"\d{1,2}[:.h]\d\d(?![:.]?\d)")
+_TIMED = re.compile(r"\d{1,2}[:.h]\d[05](?![:.]?\d)")
 _ODD = re.compile(_TABLE["odd"])
+_NUMBERED = re.compile(r"(?:speaker|spk)[_ ]?(?:\d+|[A-Z])", re.IGNORECASE)
 _STOPS = ".?!。"
 _TURNS_A_STOP = 10  # at most, in a transcript with full stops
 _PIECE = 17  # least words of a piece of a transcript without them, more than a heading has
@@ -215,7 +216,8 @@ def dialogue_speakers(lines: Sequence[str]) -> frozenset[str]:
         speakers -= Counter(short)
     count = speakers.total()
     returning = sum(times > 1 for name, times in speakers.items() if name not in short)
-    share = _TENTH if returning > 1 else _HALF
+    numbered = sum(_NUMBERED.fullmatch(name) is not None for name in speakers)
+    share = _TENTH if max(returning, numbered) > 1 else _HALF
     if count < _FEWEST or count < share * len(written):
         return frozenset()
     return frozenset(speakers)

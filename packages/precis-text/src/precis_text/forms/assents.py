@@ -80,7 +80,8 @@ def _assent(said: Sequence[Statement], meant: int, place: int, known: Cues) -> A
         return Assent(place, "actions") if asks else None
     if not known.proposals.search(before):
         return None
-    doubts = (plain(each) for each in said[place + 1 : place + 2] if each.turn == said[place].turn)
+    after = (each for each in said[place + 1 : place + 2] if each.turn == said[place].turn)
+    doubts = (plain(each) for each in after if each.text.endswith("?"))
     is_reply = turns == 1 and said[place].speaker != said[meant].speaker
     is_reply = is_reply and not any(map(known.objects.search, doubts))
     if known.decisions.search(text) or (is_reply and known.agrees.search(text)):

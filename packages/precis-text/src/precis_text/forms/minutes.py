@@ -66,6 +66,12 @@ class Minutes(Form):
         return "\n\n".join("\n".join([labels[part], *own]) for part, own in shown.items() if own)
 
 
+def _is_another(asked: str, promised: str) -> bool:
+    """Check whether a promise is of another task than the one asked for: no word of it, and none that points to it."""
+    words = [{word[:5] for word in unicode_words(text) if len(word) > 3} for text in (asked, promised)]
+    return words[0].isdisjoint(words[1]) and POINTING.isdisjoint(unicode_words(promised))
+
+
 def _is_left_out(topic: FormLine, told: Collection[tuple[int, int]], known: Cues) -> bool:
     """Check whether a topic is the heading of another part, or lacks one and holds a line of it or a greeting."""
     if topic.heading:
@@ -227,7 +233,7 @@ class _Meeting:
         answer = "" if reply is None else self._dated_answer(reply)
         due = "" if answer is None else self._due(text, answer)
         undated = self.known.undated(answer or "")
-        if undated and self.known.promises.search(undated) and POINTING.isdisjoint(unicode_words(undated)):
+        if undated and self.known.promises.search(undated) and _is_another(text, undated):
             due = self._due(text) or due  # "I'll buy the ink tomorrow" is another task
         return self._shown(self._asked(place), "actions", owner=owner, due=due)
 

@@ -66,7 +66,8 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     rivals = [place for place in rows if found.shares[place] == most > _HALF]
     relevance = [best if [place] == rivals else each for place, each in enumerate(relevance)]
     near = {place for place, unit in enumerate(units) if unit.speaker or _POINTS.match(unit.text)}
-    is_whole = any(not read[place].heading for place in {*told}.intersection(found.whole))
+    wholes = {*told}.intersection(found.whole)
+    is_whole = any(not (read[place].heading or read[place].text.endswith("?")) for place in wholes)
     limits = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(units))]
     relevant = _relevant(units, relevance, limits, held | near if is_whole else range(len(units)))
     both = zip(relevance, source.scores, strict=True)
@@ -184,7 +185,8 @@ def _with_lists(source: ScoredText, about: Collection[int]) -> ScoredText:
     units = [*source.units]
     for place in (place for place in about if announces(units[place])):
         stop, after = place + 1, min(place + 1, len(units) - 1)
-        own, first = _mark(units[place]), _mark(units[after])  # the same for the next clause
+        own = _mark(units[place]) if is_item(units[place]) else ""
+        first = _mark(units[after])  # the same for the next clause
         while stop < len(units) and is_item(units[stop]) and _mark(units[stop]) == first != (own or None):
             stop += 1
         items = (_ITEM_END.sub("", without_item_mark(unit.text)) for unit in units[place + 1 : stop])

@@ -19,6 +19,7 @@ from precis_text.words import unicode_words
 
 _SATURATION, _BY_LENGTH = 1.2, 0.75  # k1 and b of BM25
 _TO_NEXT, _TO_LAST = 0.4, 0.2  # shares of its relevance that a unit gives to the next one and the last one
+_NAME = 2  # most words of a question that may be a name
 _PREFIX = 6  # letters of a word that are compared, in a language without a stemmer
 # Endings of verbs that the stemmers keep, and the least letters before them; without a stemmer, the sixth letter
 _ENDINGS = {"de": (4, re.compile("e?t")), "fr": (4, re.compile("ent")), "": (5, re.compile("."))}
@@ -75,7 +76,8 @@ def match(question: str, texts: Sequence[str], follows: Sequence[int | None] | N
     """
     words = unicode_words(question)  # a table shows no language
     opens = {0: ""} | {len(each & {*words}): code for code, each in _SMALL.items() if each & {*words[:1]}}
-    code = language_of(" ".join(texts)[:4000]) or language_of(question) or opens[max(opens)]
+    first = opens[max(opens)] if len(words) > _NAME else ""  # "Ben" is a name, and Dutch
+    code = language_of(" ".join(texts)[:4000]) or language_of(question) or first
     reader = _Reader(code, _ASKING | function_words(code) | _SMALL.get(code, frozenset()))
     asked = reader.asked(question)
     said = [reader.terms(text) for text in texts]
