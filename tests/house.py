@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = {
     place.name: place / "src" for place in sorted((ROOT / "packages").iterdir()) if (place / "src").is_dir()
 }
-MOST_LINES = {"precis": 55_522, "all packages": 76_500}  # docs/adr/0022: they only fall, but for a feature
+MOST_LINES = {"precis": 55_522, "all packages": 76_540}  # docs/adr/0022: they only fall, but for a feature
 MOST_MODULES = 297  # of packages/precis
 LONGEST_FUNCTION = 101
 LONGEST_OF_MOST = 25  # lines of nine functions in ten

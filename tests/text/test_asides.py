@@ -240,6 +240,10 @@ def test_the_closing_of_a_mail_within_its_text_is_not_chosen(closing: str) -> No
         "Restiamo a casa e la pompa è ferma.",
         "Für Fragen der Technik steht Frau Vik zur Wahl.",
         "ООО «Насос», ИНН 7700000000, в лице директора заключило договор.",
+        "OLM, Norway — The minister resigned on Monday after copying large parts of her doctoral thesis in 2010.",
+        "Do not hesitate to call an ambulance if a child drinks it.",
+        "By clicking Delete you agree that all files are lost for good.",
+        "Dans sa lettre le ministre fait croire que les sentiments ont changé.",
         "ODE, Ann wrote that the pump of Olm is old and that she sold it in 2023.",
     ],
 )

@@ -100,3 +100,12 @@ def test_a_label_within_a_paragraph_weighs_its_sentence() -> None:
         "Methods: We read pumps. Conclusão: A água falta. Wells: They were dug by hand. Rain fell."
     )
     assert found == {"Methods:": 0.25, "Conclusão:": 1.6, "Wells:": 1.0, "Rain": 1.0}
+
+
+def test_a_single_label_says_nothing_and_a_recipe_has_other_labels() -> None:
+    assert weights("Pumps have changed. Experimental: The new pump is quick.") == {
+        "Pumps": 1.0,
+        "Experimental:": 1.0,
+    }
+    recipe = weights("Ingredients: Two eggs are needed.\n\nMethod: Beat the eggs for a minute.")
+    assert recipe == {"Ingredients:": 0.1, "Method:": 1.0}

@@ -135,6 +135,8 @@ def test_a_missing_space_is_none_behind_a_title_or_before_capitals() -> None:
         ["Stop!", ".", "The wall fell."],
         ["Die Miete gilt vom 1. 3. 2025 bis zum 28. 2. 2026.", "Der Hafen zahlt."],
         ["Nájem trvá od 1. 3. 2025.", "Platí se předem."],
+        ["Kinder zahlen bis 6.", "7. Klasse und höher zahlen mehr."],
+        ["Der Kindergarten ist röm.-kath.", "Die Kinder kommen aus Olm."],
         ["Práce potrvají od 4. 5. do 31. 12. v celém domě.", "Platí město."],
         ["Die Frist endete am 31. 1.", "Die Stadt zahlt."],
         ["They won 2 to 1.", "3 boats sank."],

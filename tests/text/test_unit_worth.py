@@ -177,6 +177,10 @@ def test_what_all_texts_of_a_kind_say_is_worth_next_to_nothing(said: str) -> Non
         "Apologies were received from the bank, and the fine was dropped; it paid 300 pounds.",
         "Der Minister begrüßt die Elternzeit für Väter.",
         "If you have already paid, please send us the receipt.",
+        "Thank you for your application for the post, which was not successful on this occasion.",
+        "Vielen Dank für Ihre Anfrage, die Pumpe ist schon an Herrn Hill vermietet.",
+        "Die Ministerin begrüßt die Mitarbeiter und stellt den Plan zur Schließung des Werks vor.",
+        "Minutes of the secret meeting held in Olm show that the company knew of it.",
     ],
 )
 def test_a_sentence_like_a_formality_that_says_more_keeps_its_worth(said: str) -> None:
@@ -196,8 +200,12 @@ def test_a_sentence_like_a_formality_that_says_more_keeps_its_worth(said: str) -
     ],
 )
 def test_what_a_letter_is_for_is_worth_more_than_the_rest_of_it(news: str) -> None:
-    units = extraction_units(f"The pump lifts water from the well. {news} The well is deep and old.")
-    assert worths(units, [1.0, 0.1, 1.0], [9, 9, 9], Partners.of(units), longer=4.0) == [1.0, 1.4, 1.0]
+    told = f"The pump lifts water from the well. {news} The well is deep and old."
+    units = extraction_units(f"Dear Ann,\n\n{told}")
+    found = worths(units, [0.0, 1.0, 0.1, 1.0], [2, 9, 9, 9], Partners.of(units), longer=4.0)
+    assert found[1:] == [1.0, 1.4, 1.0]
+    assert worth(extraction_units(told))[1] <= 1.0  # no letter
+    assert worth(extraction_units(f"Dear Ann,\n\n{told.replace(news, f'“{news}”')}"))[2] <= 1.0  # a quotation
     said = extraction_units(f"Ann: {news}\nBen: The pump lifts water from the well.\nAnn: The well is deep.")
     assert worth(said)[0] <= 1.0
 

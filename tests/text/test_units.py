@@ -579,6 +579,11 @@ def test_a_title_ends_above_small_letters_and_above_its_author(first: str, secon
             "and they were all built in the war by the town",
             True,
         ),
+        (
+            "11:15 is the time at which the trains leave for Olm, and at",
+            "11:45 on each day of the week except on a Sunday in winter.",
+            True,
+        ),
     ],
 )
 def test_lines_of_a_timetable_and_of_two_columns_were_not_wrapped(

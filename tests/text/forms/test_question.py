@@ -757,13 +757,13 @@ FIRE = "Nobody was injured. The firemen pulled two slightly injured cats and a v
         ("a.txt", BUS, "Where does the bus stop?", "The bus stops at the market."),
         (
             "a.txt",
-            "Is parking free?\nOnly for guests of the hotel.\n\nDo you ship to Norway?\nNo. We serve Denmark and Sweden.",
+            "Is parking free?\nOnly for guests of the hotel.\n\nDo you ship to Norway?\nNo. We serve Sweden.",
             "Is parking free?",
             "Is parking free?\nOnly for guests of the hotel.",
         ),
         (
             "a.txt",
-            "Im Garten darf man grillen. Aber nicht im August. Die Bäume sind alt. Der Weg ist neu. Der Teich ist tief.",
+            "Im Garten darf man grillen. Aber nicht im August. Die Bäume sind alt. Der Weg ist neu.",
             "Darf ich im Garten grillen?",
             "Im Garten darf man grillen. Aber nicht im August.",
         ),
@@ -775,7 +775,7 @@ FIRE = "Nobody was injured. The firemen pulled two slightly injured cats and a v
         ),
         (
             "a.txt",
-            "You find the club at 12 Mill Road since 1990. The club has 40 members. Mary Hill founded the club in 1901.",
+            "You find the club at 12 Mill Road. The club has 40 members. Mary Hill founded the club in 1901.",
             "When was the club founded?",
             "Mary Hill founded the club in 1901.",
         ),

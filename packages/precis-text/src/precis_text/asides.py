@@ -108,6 +108,11 @@ class Asides:
         return few and any(pattern.search(sentence) for pattern in _SENTENCES)
 
 
+def greets(line: str) -> bool:
+    """Check whether a line opens or closes a letter."""
+    return _matches(line, "salutation", "closing")
+
+
 def _matches(line: str, *names: str) -> bool:
     return any(_LINES[name].match(line) for name in names)
 

@@ -15,6 +15,7 @@ from precis_text.quoted_spans import straight_quotes, without_smileys
 from precis_text.tables import read_table
 from precis_text.units import ENDED, TextUnit
 
+_TOLD = 3  # least words behind "I am sorry to tell you"
 _ANNOUNCING = 9  # an announcement with fewer words says nothing else
 _ASKS = re.compile("[?？؟\u037e]$|(?<=[\u0370-\u03ff\u1f00-\u1fff]);$")  # Greek has another mark
 _TABLE = read_table("cohesion.toml")
@@ -62,8 +63,9 @@ def needs_next(unit: TextUnit) -> bool:
 
 
 def tells_news(text: str) -> bool:
-    """Check whether a sentence says what a letter is for: "I am sorry to tell you that ..."."""
-    return _NEWS.search(text) is not None
+    """Check whether a sentence says what a letter is for: "I am sorry to tell you that ..."; a quotation does not."""
+    found = _NEWS.search(text)
+    return found is not None and text[:1] not in '"“„«‘' and len(text[found.end() :].split()) >= _TOLD
 
 
 def goes_on(before: TextUnit, unit: TextUnit) -> bool:

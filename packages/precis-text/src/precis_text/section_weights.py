@@ -26,7 +26,13 @@ def section_weights(units: Sequence[TextUnit]) -> list[float]:
     """Return the factor on the score of each unit of a document, by the section that it is in."""
     headings = [_HEADING.fullmatch(unit.text.lower()) if unit.heading else None for unit in units]
     listed = [place for place, found in enumerate(headings) if found and found[2] in _FACTORS]
-    heads = {found[2] for found in headings if found} & {*_FACTORS}
+    labels = [unit.text.partition(":")[0].lower() if ":" in unit.text else "" for unit in units]
+    labels = [
+        label if label in _FACTORS and not found else ""
+        for label, found in zip(labels, headings, strict=True)
+    ]
+    heads = {*labels, *(found[2] for found in headings if found)} & {*_FACTORS}
+    is_labelled = len({*labels} - {""}) > 1
     is_recipe = not heads.isdisjoint(_INGREDIENTS) and all(_FACTORS[head] < 1 for head in heads)
     methods = {name for name, factor in _FACTORS.items() if factor == _METHODS}
     factors = _FACTORS | dict.fromkeys(methods if is_recipe else _INGREDIENTS, 1.0)
@@ -36,6 +42,6 @@ def section_weights(units: Sequence[TextUnit]) -> list[float]:
             is_part = weight == _METHODS and place < listed[-1] and found[1] in (None, number)
             if found[2] in _FACTORS or not is_part:
                 weight, number = factors.get(found[2], 1.0), found[1]
-        label = "" if found else units[place].text.partition(":")[0].lower()  # "Conclusion: It rains more."
-        weights.append(weight * factors.get(label, 1.0))
+        label = labels[place] if is_labelled else ""  # "Conclusion: It rains more."
+        weights.append(factors[label] if label else weight)
     return weights

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from precis_text.asides import greets
 from precis_text.back_references import has_inner_reference, points_to_a_part
 from precis_text.cohesion import (
     asks,
@@ -113,9 +114,10 @@ def worths(
     told = [worth for worth, unit in zip(found, units, strict=True) if not (unit.heading or unit.aside)]
     best = max(told or found)
     floors = least_worths(units)
-    is_letter = sum(sizes) <= _LETTER
+    is_letter = sum(sizes) <= _LETTER and any(unit.aside and greets(unit.text) for unit in units)
     for place, unit in enumerate(units):
-        floors[place] = _NEWS if is_letter and not unit.speaker and tells_news(unit.text) else floors[place]
+        is_told = is_letter and not (unit.speaker or unit.heading or unit.aside)
+        floors[place] = _NEWS if is_told and tells_news(unit.text) else floors[place]
     formal = formalities(units)
     for place in partners.votes:
         floors[place] = max(floors[place], 0.0 if formal[place] else _MOTION)

@@ -39,6 +39,11 @@ _LINE = re.compile(r"[^\n]+")
 _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of text that a program wrapped
 # Cells of a table's row, two columns, or a line of a timetable
 _ROW = re.compile(r" \| |\S {4,}\S|^\s*(?:[01]?\d|2[0-3])[:.h][0-5]\d\s+[^\W\d_]")
+_SAME_PLACE = 2  # characters between the places of the second column in two rows
+# What a line of a timetable does not end with, unlike one that was wrapped before a time
+_LEFT_OPEN = re.compile(
+    r"(?:,|\b(?:at|to|from|and|or|about|um|gegen|etwa|statt|bis|von|und|à|et|de|le|a|las|alle))\s*$"
+)
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _WRAPPED = 8  # fewest lines that surely go on, of a text whose lines a program wrapped at one width
 _USUAL = 0.75  # share of these lines that are shorter than that width
@@ -421,7 +426,7 @@ def _goes_on(line: str, following: str, widest: int) -> bool:
     is_loud = line.isupper() and 2 * sum(map(str.isupper, line)) > sum(map(str.isalpha, line))
     is_title = is_loud and is_above_small and not line.rstrip().endswith(",")
     is_credited = _AUTHOR.match(following) is not None and len(line.split()) <= _CREDITED
-    if is_title or is_credited or (_ROW.search(line) and _ROW.search(following)):
+    if is_title or is_credited or _are_rows(line, following):
         return False
     if _was_cut(line, following):
         return True
@@ -448,6 +453,14 @@ def _cited(sentences: list[str]) -> list[str]:
             start = mark.end()
         cited += [sentence[start:]] if start < len(sentence) else []
     return cited
+
+
+def _are_rows(line: str, following: str) -> bool:
+    """Check whether two lines are rows of a table, of two columns or of a timetable."""
+    first, second = _ROW.search(line), _ROW.search(following)
+    if not (first and second) or _LEFT_OPEN.search(line):
+        return False
+    return "|" in first[0] or abs(first.end() - second.end()) <= _SAME_PLACE
 
 
 def _was_cut(line: str, following: str) -> bool:

@@ -15,7 +15,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from precis_text.back_references import has_back_reference
-from precis_text.cohesion import asks, is_part, needs_next
+from precis_text.cohesion import announces, asks, is_part
 from precis_text.exchanges import is_answer
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.votes import with_votes
@@ -102,7 +102,7 @@ def _best(source: ScoredText, section: Section) -> int | None:
         place: source.scores[place] * (_TELLING if _leans(source, place) else 1.0)
         for place in range(section.start, section.stop)
         if not (source.units[place].heading or source.units[place].aside or is_part(source.units[place]))
-        if not needs_next(source.units[place]) and source.units[place].text != section.heading
+        if not announces(source.units[place]) and source.units[place].text != section.heading
         if len(source.units[place].text.split()) >= _FEW_WORDS
     }
     return max(worth, key=lambda place: worth[place], default=None)
@@ -122,7 +122,12 @@ def _marked_headings(source: ScoredText) -> list[str]:
     a closing or behind the text.
     """
     units, names = source.units, [""] * len(source.units)
-    told = [at for at, each in enumerate(units) if "|" in each.text or not (each.heading or each.aside)]
+    below = [False, *(unit.text.startswith("#") for unit in units)]
+    told = [
+        at
+        for at, each in enumerate(units)
+        if below[at] or "|" in each.text or not (each.heading or each.aside)
+    ]
     for place, (unit, after) in enumerate(pairwise(units[: max(told, default=0) + 1])):
         if not unit.heading or unit.text[0] in "-*•–—" or ENDED.search(unit.text):
             continue

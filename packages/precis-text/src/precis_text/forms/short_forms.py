@@ -13,7 +13,7 @@ from typing import ClassVar, final
 from precis_text.abbreviations import meanings_told
 from precis_text.back_references import has_back_reference
 from precis_text.central_choice import content_words
-from precis_text.cohesion import asks, formalities, is_formal, is_part, needs_next, tells_news
+from precis_text.cohesion import announces, asks, formalities, is_formal, is_part, tells_news
 from precis_text.exchanges import contents, is_courtesy, leads
 from precis_text.forms.form import Form, FormLine, FormType, ScoredText
 from precis_text.forms.statements import Statement, statements_of
@@ -322,7 +322,7 @@ def _headlines(source: ScoredText) -> list[FormLine]:
         if score >= _GOOD * best.worth
         and (not unit.speaker or (told >= _TOLD and not unit.text.endswith("?")))
         if not (unit.heading or unit.aside or is_part(unit) or asks(unit) or leads(unit))
-        if not (needs_next(unit) or is_formal(unit) or formal)
+        if not (announces(unit) or is_formal(unit) or formal)
         if not has_back_reference(unit.text)
         if len(unit.text.split()) >= _HEADLINE_WORDS
     ]
