@@ -109,3 +109,8 @@ def test_a_single_label_says_nothing_and_a_recipe_has_other_labels() -> None:
     }
     recipe = weights("Ingredients: Two eggs are needed.\n\nMethod: Beat the eggs for a minute.")
     assert recipe == {"Ingredients:": 0.1, "Method:": 1.0}
+
+
+def test_what_a_report_of_a_bug_expects_is_not_what_happens() -> None:
+    report = "## Bug\n\nThe pump stops at night.\n\n## Expected behavior\n\nIt runs on.\n"
+    assert weights(report) == {"The": 1.0, "It": 0.1}

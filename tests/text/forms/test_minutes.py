@@ -240,6 +240,7 @@ def test_a_heading_says_that_a_date_is_that_of_the_next_meeting() -> None:
         ("Then let me ask two readers today.", True),
         ("Let me prepare a pull request for that.", True),
         ("Let me ask you about the boats.", False),
+        ("If not, I will close this ticket.", False),
         ("I will explain it to the board by Friday.", True),
         ("I will explain it to you on the way.", False),
         ("I'll walk the new members through the mill on Friday.", True),

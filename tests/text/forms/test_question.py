@@ -768,6 +768,12 @@ FIRE = "Nobody was injured. The firemen pulled two slightly injured cats and a v
             "Im Garten darf man grillen. Aber nicht im August.",
         ),
         (
+            "a.txt",
+            "The hall is old. We lease it. The lease is 480 a month.",
+            "What does the lease cost?",
+            "We lease it. The lease is 480 a month.",
+        ),
+        (
             "a.csv",
             "Name,Grade,Room\nKim,5,12\nBen,3,14\nAnn,4,15\nLei,2,16",
             "Ben",

@@ -382,6 +382,8 @@ def join_units(document: str, units: Sequence[TextUnit]) -> str:
             between = ""
         elif "\n" in document[before.stop : unit.start]:
             between = "\n"
+        elif before.text[-1:].isalnum() and document[before.stop : unit.start].strip():
+            between = "\n"  # pieces of speech without full stops, with others left out between them
         else:  # Chinese and Japanese have no spaces between sentences; elsewhere one may be missing
             is_apart = document[unit.start - 1].isspace() or before.text.endswith((".", "!", "?"))
             between = " " if is_apart else ""
