@@ -6,7 +6,7 @@ units -> votes, questions and lists joined with what belongs to them -> `questio
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import pairwise
 
@@ -50,11 +50,7 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     read = _read_again(source, rows)
     found = match(question, _compared(source.units, alone, rows), _follows(source.document, read))
     held = {place for place, share in enumerate(found.shares) if share >= least}
-    titles = (each for each in found.whole if read[each].heading and len(read[each].text.split()) > _SHORT)
-    lines = {place for place in titles if not any(found.shares[place + 1 : place + 2])}
-    lines |= {place for place in held if _is_labelled(read[place])}
-    shown = [replace(unit, heading=False, aside=False) for unit in read]
-    units = [shown[place] if place in lines else unit for place, unit in enumerate(read)]
+    units = _stated(read, found, held)
     told = [place for place, unit in enumerate(units) if not (unit.heading or unit.aside)]
     best = max((found.relevance[place] for place in told), default=0.0)
     pairs = zip(source.units, units, found.shares, strict=True)
@@ -65,11 +61,8 @@ def asked_of(source: ScoredText, question: str, *, least: float = LEAST) -> Scor
     most = max(found.shares[place] for place in told)
     rivals = [place for place in rows if found.shares[place] == most > _HALF]
     relevance = [best if [place] == rivals else each for place, each in enumerate(relevance)]
-    near = {place for place, unit in enumerate(units) if unit.speaker or _POINTS.match(unit.text)}
-    wholes = {*told}.intersection(found.whole)
-    is_whole = any(not (read[place].heading or read[place].text.endswith("?")) for place in wholes)
     limits = [best * (_RELEVANT_ROW if place in rows else _RELEVANT) for place in range(len(units))]
-    relevant = _relevant(units, relevance, limits, held | near if is_whole else range(len(units)))
+    relevant = _relevant(units, relevance, limits, _beside(read, found, {*told}, held))
     both = zip(relevance, source.scores, strict=True)
     scores = [min(1.0, each / best * (1 + score) / 2) for each, score in both]
     chosen = [
@@ -85,10 +78,25 @@ def _read_again(source: ScoredText, rows: Collection[int]) -> list[TextUnit]:
     for place, unit in enumerate(source.units):
         heads = split_sentences(source.passages.at(unit.start).heading)
         heading = place not in rows and unit.heading and unit.text == without_item_mark(unit.text)
-        units.append(
-            replace(unit, heading=heading, aside=place not in rows and (unit.aside or unit.text in heads))
-        )
+        aside = place not in rows and (unit.aside or unit.text in heads)
+        units.append(replace(unit, heading=heading, aside=aside))
     return units
+
+
+def _stated(read: Sequence[TextUnit], found: Match, held: Collection[int]) -> list[TextUnit]:
+    """Return the units: those that hold enough in a line with a label, or all in a title, are statements."""
+    titles = (each for each in found.whole if read[each].heading and len(read[each].text.split()) > _SHORT)
+    lines = {place for place in titles if not any(found.shares[place + 1 : place + 2])}
+    lines |= {place for place in held if _is_labelled(read[place])}
+    shown = [replace(unit, heading=False, aside=False) for unit in read]
+    return [shown[place] if place in lines else unit for place, unit in enumerate(read)]
+
+
+def _beside(read: Sequence[TextUnit], found: Match, told: Set[int], held: Set[int]) -> Collection[int]:
+    """Return the places that may be shown: if a statement holds the whole question, those that hold enough or point."""
+    if not any(not (read[each].heading or read[each].text.endswith("?")) for each in told & {*found.whole}):
+        return range(len(read))
+    return held | {place for place, unit in enumerate(read) if unit.speaker or _POINTS.match(unit.text)}
 
 
 def _compared(units: Sequence[TextUnit], alone: Sequence[str], rows: Mapping[int, str]) -> list[str]:
@@ -192,8 +200,7 @@ def _with_lists(source: ScoredText, about: Collection[int]) -> ScoredText:
         items = (_ITEM_END.sub("", without_item_mark(unit.text)) for unit in units[place + 1 : stop])
         text = _FULL_STOP.sub(";", f"{units[place].text} {'; '.join(items)}")
         if stop > place + 1 and len(text.split()) <= _LONGEST_LIST:
-            units[place] = replace(
-                units[place], text=text, stop=units[stop - 1].stop, heading=False, aside=False
-            )
+            end = units[stop - 1].stop
+            units[place] = replace(units[place], text=text, stop=end, heading=False, aside=False)
             units[place + 1 : stop] = [replace(unit, aside=True) for unit in units[place + 1 : stop]]
     return replace(source, units=units)

@@ -18,10 +18,8 @@ from precis_text.turns import turns_of
 from precis_text.units import TextUnit, visible, without_item_mark
 from precis_text.words import unicode_words
 
-_SMILEY = "[\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]"
-_SMILES = re.compile(
-    rf"(?<!{_SMILEY})(?<!{_SMILEY} )(?<!lol)(?<![:;-]\))(?: ?{_SMILEY}| [:;]-?\)| lol)++$", re.IGNORECASE
-)
+_FACE = "[\u2600-\u27bf\ufe0f\U0001f300-\U0001faff]"
+_SMILES = re.compile(rf"(?i)(?<!{_FACE})(?<!{_FACE} )(?<!lol)(?<![:;-]\))(?: ?{_FACE}| [:;]-?\)| lol)++$")
 _FRAGMENT, _SHORT_ANSWER = 4, 7  # words of "On Friday.", and of "I'll do it on Tuesday.", with one of these:
 POINTING = frozenset(("it", "that", "this", "them", "das", "es", "ihn", "ça", "cela", "lo", "eso"))
 
