@@ -41,9 +41,7 @@ _NARROWEST, _WIDEST = 36, 128  # bounds of the widest line, in characters, of te
 _ROW = re.compile(r" \| |\S {4,}\S|^\s*(?:[01]?\d|2[0-3])[:.h][0-5]\d\s+[^\W\d_]")
 _SAME_PLACE = 2  # characters between the places of the second column in two rows
 # What a line of a timetable does not end with, unlike one that was wrapped before a time
-_LEFT_OPEN = re.compile(
-    r"(?:,|\b(?:at|to|from|and|or|about|um|gegen|etwa|bis|von|und|à|et|de|a|las|alle))\s*$"
-)
+_LEFT_OPEN = re.compile(r"(?:,|\b(?:at|to|from|and|or|about|um|gegen|etwa|bis|von|und|à|et|de|a))\s*$")
 _FULL = 0.75  # least share of the widest line that a wrapped line fills
 _WRAPPED = 8  # fewest lines that surely go on, of a text whose lines a program wrapped at one width
 _USUAL = 0.75  # share of these lines that are shorter than that width
