@@ -68,7 +68,7 @@ def test_nothing_has_no_sentences(text: str) -> None:
     assert split_sentences(text) == []
 
 
-@given(st.text(alphabet="aB1 .!?…。।\n\"')(", max_size=60))
+@given(st.text(alphabet="aB1I-/ .!?…。।\n\"')(", max_size=60))
 def test_no_character_but_white_space_is_lost(text: str) -> None:
     sentences = split_sentences(text)
     assert "".join("".join(sentences).split()) == "".join(text.split())
