@@ -76,6 +76,7 @@ def test_an_id_changes_with_the_text_and_the_place(tmp_path: Path) -> None:
     assert (changed != first, same) == (True, second)
 
 
+@pytest.mark.long
 def test_a_file_that_is_damaged_in_the_middle_gives_its_rows_and_then_an_error(tmp_path: Path) -> None:
     import gzip
 
@@ -153,6 +154,7 @@ def test_a_worker_gives_the_summaries_of_the_command_and_a_status(
     assert json.loads(rows[0]["record"])["row"] == {"more": 0}
 
 
+@pytest.mark.long
 def test_a_worker_with_a_writer_gives_the_summaries_of_the_command(shelf: list[str], tmp_path: Path) -> None:
     model = save_llama(tmp_path / "llama")
     job = SummaryJob(model=str(model), length=make_length(words=12))

@@ -78,6 +78,7 @@ def test_few_examples_and_a_tokenizer_of_ones_own(pairs: Path, precis: Precis, t
     assert "500 tokens" in outcome.err
 
 
+@pytest.mark.long
 def test_a_model_of_another_make_is_tuned_on_a_single_file(
     pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
@@ -184,6 +185,7 @@ def test_another_vocabulary_in_the_same_folder_is_refused(
     assert "vocab_size=600" in outcome.error
 
 
+@pytest.mark.long
 def test_a_damaged_checkpoint_is_named_and_the_run_goes_on(
     pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:

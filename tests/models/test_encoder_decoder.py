@@ -28,6 +28,7 @@ class Third(ZCodePPForConditionalGeneration):
     config_class = ThirdConfig
 
 
+@pytest.mark.long
 def test_a_third_family_summarizes_by_the_answers_of_its_configuration(tmp_path: Path) -> None:
     AutoConfig.register("third", ThirdConfig, exist_ok=True)
     AutoModelForSeq2SeqLM.register(ThirdConfig, Third, exist_ok=True)

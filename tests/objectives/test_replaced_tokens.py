@@ -105,6 +105,7 @@ def test_both_ways_of_stepping_train_the_generator_alike(tmp_path: Path) -> None
         assert torch.allclose(jointly[name], in_turn[name], atol=1e-6), name
 
 
+@pytest.mark.long
 def test_both_ways_agree_on_everything_while_the_shared_table_stands_still(tmp_path: Path) -> None:
     """They differ in one thing: in turn, the discriminator already sees the table after the generator's step."""
     jointly = stepped(tmp_path / "a", OBJECTIVE, frozen=TABLE, steps=3)

@@ -42,6 +42,7 @@ def all_of(connection: socket.socket) -> tuple[bytes, float]:
     return connection.makefile("rb").read(), time.monotonic() - began
 
 
+@pytest.mark.long
 def test_a_refused_body_that_never_comes_does_not_hold_the_connection(service: Running) -> None:
     with connect(service) as connection:
         connection.sendall(head(100 << 20))
@@ -58,6 +59,7 @@ def test_a_client_that_asks_before_it_sends_is_refused_in_words(service: Running
     assert b"body_too_large" in answer
 
 
+@pytest.mark.long
 def test_a_body_that_stops_coming_is_given_up(serve: Serve) -> None:
     service = serve(limits=Limits(seconds=0.5))
     with connect(service) as connection:

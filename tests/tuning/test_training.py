@@ -87,6 +87,7 @@ def test_autocast_trains() -> None:
     assert all(gradient is not None and torch.isfinite(gradient).all() for gradient in gradients)
 
 
+@pytest.mark.long
 def test_a_prefix_learns() -> None:
     model = base().train()
     ids, mask, labels = random_batch(model)

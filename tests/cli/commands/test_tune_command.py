@@ -253,6 +253,7 @@ def test_the_temperature_reaches_the_method(
     assert getattr(encoder.plan(4)[0].normalizer, "temperature", None) == 0.1
 
 
+@pytest.mark.long
 def test_the_units_of_segments_reach_the_adapter_and_its_use(
     base: Path, pairs: Path, precis: Precis, tmp_path: Path
 ) -> None:
@@ -278,6 +279,7 @@ def annotated(folder: Path, name: str) -> Path:
     return folder / name
 
 
+@pytest.mark.long
 def test_annotated_units_are_read_from_their_column(base: Path, precis: Precis, tmp_path: Path) -> None:
     data = annotated(tmp_path, "pairs.jsonl")
     options = once(*SHORT, "--steps", 1, "--method", "uniblock", "--set", "units=marked")

@@ -44,6 +44,7 @@ def test_a_runs_file_repeats_it_to_the_same_bits_and_the_command_line_wins(
     assert (run["train"]["steps"], run["label_smoothing"], run["train"]["seed"]) == (2, 0.0, 3)
 
 
+@pytest.mark.long
 def test_the_settings_of_a_prefix_are_repeated_too(
     precis: Run, pairs: Path, finished: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ class Numbers:
         return np.array([index])
 
 
+@pytest.mark.long
 def test_every_epoch_is_a_permutation_whatever_the_size() -> None:
     for size in (*range(1, 301), 1000, 4095, 4096, 4097, 100_003):
         order = Order(size, seed=5)

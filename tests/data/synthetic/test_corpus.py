@@ -324,6 +324,7 @@ def test_the_opening_is_no_summary(pairs: Sequence[Pair], rouge1: Callable[[str,
         assert low < sum(scores) / len(scores) < high
 
 
+@pytest.mark.long
 def test_no_choice_of_sentences_is_the_summary(
     pairs: Sequence[Pair], rouge1: Callable[[str, str], float]
 ) -> None:

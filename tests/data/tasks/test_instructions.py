@@ -55,6 +55,7 @@ def test_every_summary_finds_more_than_one_wording(name: str, held_out: bool) ->
         assert len(asked(name, sentences, held_out=held_out)) >= 2 - held_out
 
 
+@pytest.mark.long
 def test_a_wording_that_names_a_length_goes_to_summaries_of_that_length_alone() -> None:
     for name, kind in KINDS.items():
         for held_out, wordings in ((False, kind.training), (True, kind.held_out)):

@@ -73,6 +73,7 @@ def test_autocast_changes_no_summary(kind: str, loop: Loop, beams: int) -> None:
     assert written(model, loop, bf16(), beams=beams) == written(model, loop, nullcontext(), beams=beams)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not has_int8(), reason="this build of torch has no int8 product")
 @pytest.mark.parametrize("kind", ["zcodepp", "prophetnet"])
 def test_autocast_changes_no_summary_of_int8_weights(kind: str) -> None:

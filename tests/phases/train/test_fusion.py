@@ -103,6 +103,7 @@ def test_a_given_model_is_grounded_by_fusion_and_keeps_reading_so(tmp_path: Path
         resolve_grounding(None, start=start, assignments=("model.hidden_size=32",))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("without_rtd", [False, True])
 def test_a_given_model_is_pre_trained_further_by_fusion(without_rtd: bool, tmp_path: Path) -> None:
     rows = ({"text": " ".join(f"Ann sings song {n} of {k}." for k in range(9))} for n in range(60))
