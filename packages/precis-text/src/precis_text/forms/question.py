@@ -94,7 +94,7 @@ def _stated(read: Sequence[TextUnit], found: Match, held: Collection[int]) -> li
 
 def _beside(read: Sequence[TextUnit], found: Match, told: Set[int], held: Set[int]) -> Collection[int]:
     """Return the places that may be shown: if a statement holds the whole question, those that hold enough or point."""
-    if not any(not (read[each].heading or read[each].text.endswith("?")) for each in told & {*found.whole}):
+    if all(read[each].heading or read[each].text.endswith("?") for each in told & {*found.whole}):
         return range(len(read))
     return held | {place for place, unit in enumerate(read) if unit.speaker or _POINTS.match(unit.text)}
 
